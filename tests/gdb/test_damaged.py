@@ -11,6 +11,7 @@ from tests.expectations import STOPS
 from tests.gdb.damage import CHANGES, damaged
 from tests.gdb.driver import Debugger, call_and_output
 from tests.gdb.programs import built, program
+from tests.gdb.typed import typed
 from tests.pairing import paired
 
 ABI = "amd64"
@@ -45,10 +46,8 @@ def test_the_line_is_a_line_of_its_own_without_a_terminal(debugger: Debugger, tm
     """Commands come from a pipe: the line follows GDB's prompt, and is not within a line of GDB's."""
     change, _ = next(iter(CHANGES.values()))
     executable = damaged(built(CALLBACK.sample, ABI, 3), change, tmp_path)
-    lines = ("set sframe mode always", f"break {CALLBACK.place}", "run", "bt 2", "kill")
-    shown = typed(debugger, executable, lines)
+    lines = (f"break {CALLBACK.place}", "run", "bt 2")
+    shown = typed(debugger, executable, lines, more=("-iex", "set sframe mode always"))
     (line,) = [line for line in shown.splitlines() if "SFrame data not used" in line]
     assert line.startswith("sframe: ")
-    assert typed(debugger, executable, lines[1:], plugin=False) in shown.replace(f"{line}\n", "").replace(
-        PROMPT * 2, PROMPT, 1
-    )
+    assert shown.replace(f"{line}\n", "") == typed(debugger, executable, lines, plugin=False)
