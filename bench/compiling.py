@@ -12,16 +12,25 @@ from tools.binutils import SFRAME_VERSIONS, ToolchainUnavailable, provide
 _TIMEOUT = 120
 
 
-def compiled(source: str, output: Path, *flags: str) -> Path:
-    """Compile a program of this folder for AMD64 at -O2, with SFrame version 3; return the path of the output.
+def compiled(source: str, output: Path, *flags: str, sframe: bool = True) -> Path:
+    """Compile a program of this folder for AMD64 at -O2; return the path of the output.
 
     :param source: its path from this folder.
+    :param sframe: with SFrame version 3, or without SFrame.
     :raises Unavailable: the tools cannot be had, or fail.
     """
     release = next(name for name, version in SFRAME_VERSIONS.items() if version == 3)
     try:
         tools = provide(release, "x86_64")
-        command = ["gcc", "-O2", "-pthread", "-fno-use-linker-plugin", "-Wa,--gsframe", f"-B{tools}/", *flags]
+        command = [
+            "gcc",
+            "-O2",
+            "-pthread",
+            "-fno-use-linker-plugin",
+            f"-B{tools}/",
+            *(["-Wa,--gsframe"] if sframe else []),
+            *flags,
+        ]
         source_path = str(Path(__file__).parent / source)
         subprocess.run([*command, source_path, "-o", str(output)], check=True, timeout=_TIMEOUT)
     except (ToolchainUnavailable, OSError, subprocess.SubprocessError) as error:
@@ -29,12 +38,13 @@ def compiled(source: str, output: Path, *flags: str) -> Path:
     return output
 
 
-def driving_with_libraries(folder: Path, count: int) -> None:
-    """Compile ``driving`` and the libraries ``lib0.so`` and so on that it loads.
+def driving_with_libraries(folder: Path, count: int, sframe: bool = True) -> None:
+    """Compile ``driving`` and the libraries ``lib0.so`` and so on that it loads, with or without SFrame.
 
     :raises Unavailable: the tools cannot be had, or fail.
     """
-    compiled("driving.c", folder / "driving", "-g", "-ldl")
-    library = compiled("library.c", folder / "lib0.so", "-shared", "-fPIC")
+    folder.mkdir(exist_ok=True)
+    compiled("driving.c", folder / "driving", "-g", "-ldl", sframe=sframe)
+    library = compiled("library.c", folder / "lib0.so", "-shared", "-fPIC", sframe=sframe)
     for number in range(1, count):
         shutil.copy(library, folder / f"lib{number}.so")

@@ -43,6 +43,20 @@ static int load(const char *folder, int count)
     return 0;
 }
 
+static int reload(const char *folder, int count)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/lib0.so", folder);
+    for (int number = 0; number < count; number++) {
+        void *library = dlopen(path, RTLD_NOW);
+        if (!library)
+            return 1;
+        loaded(number);
+        dlclose(library);
+    }
+    return 0;
+}
+
 __attribute__((noipa)) void done(void)
 {
     sum = 0;
@@ -66,5 +80,7 @@ int main(int argc, char **argv)
 {
     if (argc == 4 && !strcmp(argv[1], "load"))
         return load(argv[2], atoi(argv[3]));
+    if (argc == 4 && !strcmp(argv[1], "reload"))
+        return reload(argv[2], atoi(argv[3]));
     return argc != 3 || !descend(atoi(argv[1]), atoi(argv[2]));
 }

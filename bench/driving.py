@@ -27,6 +27,11 @@ ON_CALLERS = Target(2.0)
 """The same for a condition that looks at callers: it is Python of GDB's, which asks for frames at each hit."""
 OFF = Target(1.1)
 """Mode ``off`` over GDB without the plugin."""
+RELOADING = Target(1.1)
+"""Mode ``auto`` over GDB without the plugin, where a library with SFrame comes and goes."""
+SLEEPING = Target(1.02)
+"""The same in a program without SFrame."""
+RELOADS = 200
 
 
 class Work(NamedTuple):
@@ -61,6 +66,28 @@ _WORK = (
     Work(f"{LIBRARIES} dlopens with a stop after each", "loads", LIBRARIES, "driving", f"load . {LIBRARIES}", "main"),
     Work(f"{THREADS:,} threads, thread apply all bt", "threads", THREADS, "threads", f"{THREADS} {FRAMES}", "pause"),
 )
+_IN_AUTO = (
+    Work(
+        f"{RELOADS} times dlopen and dlclose",
+        "loads",
+        RELOADS,
+        "driving",
+        f"reload . {RELOADS}",
+        "main",
+        target=RELOADING,
+    ),
+    Work("no SFrame, 2,000 stepi", "stepi", 2_000, "plain/driving", _LONG, target=SLEEPING),
+    Work("no SFrame, 500 next", "next", 500, "plain/driving", _LONG, target=SLEEPING),
+    Work(
+        f"no SFrame, {RELOADS} times dlopen and dlclose",
+        "loads",
+        RELOADS,
+        "plain/driving",
+        f"reload ./plain {RELOADS}",
+        "main",
+        target=SLEEPING,
+    ),
+)
 
 
 def rows() -> Iterator[Row]:
@@ -70,31 +97,42 @@ def rows() -> Iterator[Row]:
         try:
             compiled("threads.c", folder / "threads", "-g")
             driving_with_libraries(folder, LIBRARIES)
+            driving_with_libraries(folder / "plain", 1, sframe=False)
         except Unavailable as error:
             yield Row(PART, "moving a program", (), "", AT_MOST, str(error))
             return
         for gdb in all_gdbs():
             for work in _WORK:
                 yield from _of(gdb, work, folder)
+            for work in _IN_AUTO:
+                yield _in_auto(gdb, work, folder)
+
+
+def _seconds(gdb: Gdb, work: Work, folder: Path, mode: str | None) -> float:
+    value: float = gdb.call(
+        folder / work.program,
+        "moving",
+        plugin=mode is not None,
+        work=work.name,
+        count=work.times,
+        program_arguments=work.arguments.replace(" .", f" {folder}"),
+        mode=mode,
+        stop_at=work.stop_at,
+        expected=work.expected,
+    )
+    return value
+
+
+def _in_auto(gdb: Gdb, work: Work, folder: Path) -> Row:
+    modes = {"without": None, "auto": "auto"}
+    times = in_turns(ROUNDS, {name: partial(_seconds, gdb, work, folder, mode) for name, mode in modes.items()})
+    what = f"{gdb.name}, {work.what}: mode auto / no plugin"
+    return Row(PART, what, ratios(times["auto"], times["without"]), "x", work.target, medians("ms", **times))
 
 
 def _of(gdb: Gdb, work: Work, folder: Path) -> Iterator[Row]:
-    def seconds(mode: str | None) -> float:
-        value: float = gdb.call(
-            folder / work.program,
-            "moving",
-            plugin=mode is not None,
-            work=work.name,
-            count=work.times,
-            program_arguments=work.arguments.replace(" . ", f" {folder} "),
-            mode=mode,
-            stop_at=work.stop_at,
-            expected=work.expected,
-        )
-        return value
-
     modes = {"without": None, "off": "off", "always": "always"}
-    times = in_turns(ROUNDS, {name: partial(seconds, mode) for name, mode in modes.items()})
+    times = in_turns(ROUNDS, {name: partial(_seconds, gdb, work, folder, mode) for name, mode in modes.items()})
     what = f"{gdb.name}, {work.what}"
     always, off = ratios(times["always"], times["off"]), ratios(times["off"], times["without"])
     yield Row(PART, f"{what}: mode always / off", always, "x", work.target, medians("ms", **times))

@@ -8,22 +8,15 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import gdb
 
-from gdb_plugin.answer import TELLS_PC
-from gdb_plugin.returning import CheckReturn
-from gdb_plugin.session import Session
-from gdb_plugin.texts import path_of, text
-from gdb_plugin.unwinder import SFrameUnwinder
+from gdb_plugin.texts import path_of
 from sframe_unwind.debugger import commands
 from sframe_unwind.debugger.commands import Arguments, UsageError
-from sframe_unwind.debugger.settings import ALWAYS, MODES, Settings
+from sframe_unwind.debugger.settings import AUTO, MODES, Settings
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.terminal import printable
 
 if TYPE_CHECKING:
-    from gdb_plugin.stacks import Stacks
-
-OpenStacks = Callable[[], "Stacks"]
-"""Returns the object that reads stacks.  It is imported by the first command that needs it, so that GDB starts fast."""
+    from gdb_plugin.waking import Plugin
 
 _DEBUGGER = f"GDB {gdb.VERSION}; GDB has all that the plugin needs"
 
@@ -50,13 +43,14 @@ def _guarded(invoke: Callable[[Any, str, bool], None]) -> Callable[[Any, str, bo
 
 
 class _Command(gdb.Command):
-    """A command below ``sframe``.
+    """A command below ``sframe``."""
 
-    :param command: its name, help and arguments.
-    """
+    command: commands.Command
+    """Its name, help and arguments."""
 
-    def __init__(self, command: commands.Command) -> None:
-        self.command = command
+    def __init__(self, plugin: Plugin) -> None:
+        self.plugin = plugin
+        command = self.command
         self.__doc__ = command.help("GDB")
         super().__init__(f"sframe {command.name}", gdb.COMMAND_STACK)
 
@@ -123,23 +117,21 @@ class SFrame(gdb.Command):
 class Status(_Command):
     """``sframe status``."""
 
-    def __init__(self, unwinder: SFrameUnwinder, stacks: OpenStacks) -> None:
-        self._unwinder = unwinder
-        self._stacks = stacks
-        super().__init__(commands.STATUS)
+    command = commands.STATUS
 
     def run(self, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
         from sframe_unwind.debugger import output
 
         try:
-            process = self._stacks().process()
+            process = self.plugin.engine().stacks().process()
         except gdb.error as error:
             reason = f"no stack to unwind: {error}"
             program = path_of(gdb.current_progspace())
-            return output.status_without_process(self._unwinder.settings, _DEBUGGER, reason, program)
-        lines = output.status_lines(process.modules, self._unwinder.settings, _DEBUGGER)
-        if not self._unwinder.enabled:
+            return output.status_without_process(self.plugin.settings, _DEBUGGER, reason, program)
+        precedence = process.planner(gdb.newest_frame()).precedence_by_tables()
+        lines = output.status_lines(process.modules, self.plugin.settings, _DEBUGGER, precedence)
+        if not self.plugin.engine().unwinder.enabled:
             lines.insert(2, "the unwinder is disabled, GDB's own unwinds all frames; see 'help enable unwinder'")
         return lines
 
@@ -147,18 +139,18 @@ class Status(_Command):
 class Backtrace(_Command):
     """``sframe backtrace``."""
 
-    def __init__(self, stacks: OpenStacks) -> None:
-        self._stacks = stacks
-        super().__init__(commands.BACKTRACE)
+    command = commands.BACKTRACE
 
     def run(self, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
         from sframe_unwind.debugger import output
 
         if arguments.context is not None:
-            return output.backtrace_lines([self._stacks().of_context(arguments.context, arguments.limit)], False)
+            return output.backtrace_lines(
+                [self.plugin.engine().stacks().of_context(arguments.context, arguments.limit)], False
+            )
         every = commands.ALL in arguments.options
-        shown = [(thread, self._stacks().by_sframe(arguments.limit)) for thread in _threads(every)]
+        shown = [(thread, self.plugin.engine().stacks().by_sframe(arguments.limit)) for thread in _threads(every)]
         return output.backtrace_lines(
             [stack for _, stack in shown], every and any(thread is not None for thread, _ in shown)
         )
@@ -167,16 +159,14 @@ class Backtrace(_Command):
 class Compare(_Command):
     """``sframe compare``."""
 
-    def __init__(self, stacks: OpenStacks) -> None:
-        self._stacks = stacks
-        super().__init__(commands.COMPARE)
+    command = commands.COMPARE
 
     def run(self, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
         from sframe_unwind.debugger import output
         from sframe_unwind.debugger.code_judge import CodeJudge
 
-        judge, stacks = CodeJudge(), self._stacks()
+        judge, stacks = CodeJudge(), self.plugin.engine().stacks()
         threads = _threads(commands.ALL in arguments.options)
         compared = [stacks.comparison(arguments.limit).judged(judge.rows_of(stacks.code())) for _ in threads]
         return output.compare_lines(compared, arguments)
@@ -185,9 +175,7 @@ class Compare(_Command):
 class Explain(_Command):
     """``sframe explain``."""
 
-    def __init__(self, stacks: OpenStacks) -> None:
-        self._stacks = stacks
-        super().__init__(commands.EXPLAIN)
+    command = commands.EXPLAIN
 
     def complete(self, text: str, word: str | None) -> int:
         """Complete expressions."""
@@ -196,11 +184,12 @@ class Explain(_Command):
     def run(self, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
         from gdb_plugin.contexts import address_in
+        from gdb_plugin.functions import place_of
         from sframe_unwind.debugger.code_judge import code_lines
         from sframe_unwind.debugger.code_registers import register_lines
         from sframe_unwind.report.explain import explain
 
-        stacks = self._stacks()
+        stacks = self.plugin.engine().stacks()
         if arguments.context is not None:
             pc, here = stacks.explained(arguments.context)
         elif arguments.rest:
@@ -208,25 +197,22 @@ class Explain(_Command):
         else:
             pc, here = stacks.selected()
         code = stacks.code()
-        name = text(lambda: gdb.format_address(pc)).partition(" ")[2] if hasattr(gdb, "format_address") else ""
         module = code.modules.find(pc)
-        name = name or (module.run_time_name(pc) if module is not None else "")
+        name = place_of(pc) or (module.run_time_name(pc) if module is not None else "")
         return [*explain(code.modules, pc, name, here), *code_lines(code, pc), *register_lines(code, pc)]
 
 
 class Tasks(_Command):
     """``sframe tasks``."""
 
-    def __init__(self, stacks: OpenStacks) -> None:
-        self._stacks = stacks
-        super().__init__(commands.TASKS)
+    command = commands.TASKS
 
     def run(self, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
         from sframe_unwind.kernel.tasks import BLOCKED
 
         state = BLOCKED if commands.BLOCKED in arguments.options else ""
-        return self._stacks().of_tasks(" ".join(arguments.rest), state)
+        return self.plugin.engine().stacks().of_tasks(" ".join(arguments.rest), state)
 
 
 class Mode(gdb.Parameter):
@@ -236,14 +222,14 @@ class Mode(gdb.Parameter):
     show_doc = "Show which frames are unwound from SFrame."
     __doc__ = commands.MODE.details.replace("{debugger}", "GDB")
 
-    def __init__(self, unwinder: SFrameUnwinder) -> None:
-        self._unwinder = unwinder
+    def __init__(self, plugin: Plugin) -> None:
+        self._plugin = plugin
         super().__init__("sframe mode", gdb.COMMAND_STACK, gdb.PARAM_ENUM, MODES)
-        self.value = ALWAYS
+        self.value = AUTO
 
     def get_set_string(self) -> str:
         """Apply the new value, also to frames that are already unwound."""
-        self._unwinder.choose(self._unwinder.settings._replace(mode=self.value))
+        self._plugin.choose(self._plugin.settings._replace(mode=self.value))
         return ""
 
     def get_show_string(self, value: str) -> str:
@@ -259,15 +245,15 @@ class _Switch(gdb.Parameter):
     shown = ""
     """The text before its value in the output of ``show``."""
 
-    def __init__(self, unwinder: SFrameUnwinder) -> None:
-        self._unwinder = unwinder
+    def __init__(self, plugin: Plugin) -> None:
+        self._plugin = plugin
         super().__init__(f"sframe {self.field}", gdb.COMMAND_STACK, gdb.PARAM_BOOLEAN)
         self.value = False
 
     def get_set_string(self) -> str:
         """Apply the new value, also to frames that are already unwound."""
-        settings = self._unwinder.settings._asdict()
-        self._unwinder.choose(Settings(**{**settings, self.field: bool(self.value)}))
+        settings = self._plugin.settings._asdict()
+        self._plugin.choose(Settings(**{**settings, self.field: bool(self.value)}))
         return ""
 
     def get_show_string(self, value: str) -> str:
@@ -278,8 +264,8 @@ class _Switch(gdb.Parameter):
 class Strict(_Switch):
     """``set sframe strict``."""
 
-    set_doc = "Set whether mode 'always' unwinds every frame that SFrame covers by SFrame."
-    show_doc = "Show whether mode 'always' unwinds every frame that SFrame covers by SFrame."
+    set_doc = "Set whether SFrame alone unwinds every frame that it covers, in the modes auto and always."
+    show_doc = "Show whether SFrame alone unwinds every frame that it covers, in the modes auto and always."
     __doc__ = commands.STRICT.details.replace("{debugger}", "GDB")
     field = "strict"
     shown = "Strict SFrame unwinding"
@@ -315,30 +301,12 @@ class _Prefix(gdb.Command):
             gdb.execute(command)
 
 
-def register(unwinder: SFrameUnwinder, session: Session) -> None:
+def register(plugin: Plugin) -> None:
     """Create all commands and parameters."""
-
-    @functools.cache
-    def stacks() -> Stacks:
-        from gdb_plugin.stacks import Stacks
-
-        return Stacks(unwinder, session)
-
     _Prefix("set sframe", "Settings of the SFrame unwinder.", "help set sframe")
     shown = "; ".join(f"show sframe {name}" for name in ("mode", "strict", "generate"))
     _Prefix("show sframe", "Show the settings of the SFrame unwinder.", shown)
     SFrame()
-    Mode(unwinder)
-    Strict(unwinder)
-    Generate(unwinder)
-    Status(unwinder, stacks)
-    Backtrace(stacks)
-    Compare(stacks)
-    Explain(stacks)
-    Tasks(stacks)
-    CheckReturn(unwinder, session)
-    if not TELLS_PC:
-        from gdb_plugin.viewing import Rest
-
-        Rest(unwinder)
+    for made in (Mode, Strict, Generate, Status, Backtrace, Compare, Explain, Tasks):
+        made(plugin)
     gdb.execute("alias sframe bt = sframe backtrace")

@@ -11,6 +11,9 @@ from gdb_plugin.texts import text
 
 _FORMATTED = re.compile(r"<([^+>]+)>$")
 _AROUND = re.compile(r"<(.+?)(?:\+\d+)?>$")
+_LANGUAGES = {"_Z": "c++", "_R": "rust", "_D": "d"}
+"""GDB's names of the languages, by the beginning of mangled names."""
+_MANGLED = re.compile(rf"(?<=<)(?:{'|'.join(_LANGUAGES)})[^+>]*")
 _INFO_SYMBOL_AROUND = re.compile(r"(.+?)(?: \+ \d+)? in section ")
 _INFO_SYMBOL = re.compile(r"(?!.* \+ \d+ in section )(.+?) in section ")
 
@@ -52,6 +55,22 @@ def name_around(address: int) -> str:
     else:
         found = _INFO_SYMBOL_AROUND.match(output_of(f"info symbol {address:#x}"))
     return found[1] if found else ""
+
+
+def place_of(address: int) -> str:
+    """Return the symbol around an address and the distance from it, as ``<name+4>``; empty: no symbol covers it."""
+    if not hasattr(gdb, "format_address"):  # before GDB 14
+        return ""
+    place = text(lambda: gdb.format_address(address)).partition(" ")[2]
+    return _MANGLED.sub(lambda found: _demangled(found[0]), place)
+
+
+def _demangled(name: str) -> str:
+    """Return a name as the user wrote it."""
+    try:
+        return output_of(f"demangle -l {_LANGUAGES[name[:2]]} -- {name}").strip()
+    except gdb.error:
+        return name  # it is not a mangled one
 
 
 def symbol_at(address: int) -> str:

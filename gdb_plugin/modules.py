@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ import gdb
 
 from gdb_plugin.memory import read
 from gdb_plugin.reentrancy import output_of
-from gdb_plugin.texts import path_of, text
+from gdb_plugin.texts import path_of, path_text
 from sframe_unwind.address import page_start
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.debug_files import DebugFile
@@ -62,7 +62,7 @@ def list_modules(arch: Arch, may_execute: bool, places: ModulePlaces | None = No
 
 def find_module(arch: Arch, may_execute: bool, address: int) -> Module | None:
     """Return the shared library at an address without listing all, ``None`` where it cannot be found like that."""
-    path = text(lambda: gdb.solib_name(address))
+    path = path_text(lambda: gdb.solib_name(address))
     if not path:
         return None
     found = loaded_image_at(read, auxiliary_vector(arch, may_execute), arch.byteorder, address)
@@ -87,11 +87,29 @@ def _of_image(arch: Arch, loaded: Loaded, path: str = "") -> Module:
 
         return placed_by_bias(_debug_files(path or name, load_build_id), arch, image.bias)
 
-    return Module(name, image.code_ranges(), load, load_cfi, load_build_id=load_build_id, load_debug_cfi=load_debug_cfi)
+    def load_rewriter() -> str:
+        from sframe_unwind.debugger.rewriters import rewriter_of_files
+
+        return rewriter_of_files(_debug_files(path or name, load_build_id), arch)
+
+    return Module(
+        *(name, image.code_ranges(), load, load_cfi),
+        load_build_id=load_build_id,
+        load_debug_cfi=load_debug_cfi,
+        load_rewriter=load_rewriter,
+    )
 
 
 def _debug_files(name: str, build_id_of: Callable[[], str]) -> list[DebugFile]:
     """Return the files from which GDB has the ``.debug_frame`` of a module, in the order in which it searches them.
+
+    The parameters are those of :func:`objfiles_of`.
+    """
+    return debug_files(objfiles_of(name, build_id_of))
+
+
+def objfiles_of(name: str, build_id_of: Callable[[], str]) -> list[gdb.Objfile]:
+    """Return the files that GDB has read for a module, in the order in which it searches them.
 
     GDB puts a separate debug file before the file that it belongs to (``program_space::add_objfile``).  A file that the
     user names (``symbol-file``) belongs to no other; its build ID shows which module it describes.
@@ -112,9 +130,14 @@ def _debug_files(name: str, build_id_of: Callable[[], str]) -> list[DebugFile]:
         with suppress(SFrameError):  # there is no ELF header in memory
             build_id = build_id_of()
             own = [objfile for objfile in named if build_id and objfile.build_id == build_id]
+    return [*apart, *own]
+
+
+def debug_files(objfiles: Iterable[gdb.Objfile]) -> list[DebugFile]:
+    """Return the places on this machine of files that GDB has read."""
     return [
         DebugFile(path, objfile.build_id or "")
-        for objfile in (*apart, *own)
+        for objfile in objfiles
         if path_of(objfile)
         for path in _local_paths(path_of(objfile), objfile.build_id or "")
     ]
@@ -165,8 +188,8 @@ def _module(name: str, sections: dict[str, SectionRange], arch: Arch, places: Mo
     code = [place for section, place in sections.items() if _CODE.match(section)]
     code_size = sum(place.end - place.start for place in code)
     ranges = code if placed else [(start, end)]
-    debug_files = partial(_debug_files, name)
-    return loaded_module(name, ranges, sections, page_start(start), read, arch, code_size, debug_files)
+    find_files = partial(_debug_files, name)
+    return loaded_module(name, ranges, sections, page_start(start), read, arch, code_size, find_files)
 
 
 def _groups(text: str, executable: str) -> Iterator[tuple[str, dict[str, SectionRange]]]:

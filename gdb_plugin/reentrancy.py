@@ -6,7 +6,7 @@ import re
 
 import gdb
 
-from gdb_plugin.texts import text
+from gdb_plugin.texts import path_text
 
 _RECORD = re.compile(r'^~"((?:[^"\\]|\\.)*)"$', re.MULTILINE)
 """A record of the console stream of GDB/MI."""
@@ -30,7 +30,7 @@ def output_of(command: str) -> str:
 
     :raises gdb.error: it fails.
     """
-    output = text(lambda: gdb.execute(command, to_string=True))
+    output = path_text(lambda: gdb.execute(command, to_string=True))
     if not output.startswith('~"'):
         return output
     # Where GDB/MI is spoken, GDB 18 returns the records that it would have sent; GDB 13 returns the text.

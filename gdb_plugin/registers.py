@@ -12,7 +12,16 @@ from sframe_unwind.errors import StepError
 from sframe_unwind.memory import ReadRegister
 
 _ARCHITECTURES = {"i386:x86-64": "amd64", "aarch64": "aarch64", "s390:64-bit": "s390x"}
-_OF_THREAD = ("fs_base", "gs_base", "acr0", "acr1")
+_PAC_MASK = "pauth_cmask"
+_OF_THREAD = (
+    *("fs_base", "gs_base", "acr0", "acr1", "tpidr", "tpidr2"),
+    # GDB reads these masks in the caller of each frame whose return address is signed; an error ends the stack.
+    *(_PAC_MASK, "pauth_dmask", "pauth_cmask_high", "pauth_dmask_high"),
+)
+_SIGN_BIT = 1 << 55
+"""The bit of an address that selects the half of the address space: AArch64 never signs it."""
+_LOWEST_SIGNED = 32
+"""The lowest bit of an address that can hold a signature: no address space of Linux is smaller than 36 bits."""
 _UNLIKE = ("ilp32", "x64-32")
 """Variants with 32-bit addresses, which SFrame does not have."""
 
@@ -58,7 +67,7 @@ class Registers:
         self.of_thread = [register for name in _OF_THREAD if (register := registers.find(name)) is not None]
         """The registers of the thread: no function changes them."""
         self._arch = arch
-        self._pac_mask = registers.find("pauth_cmask") if arch.pac_mask else None
+        self._pac_mask = registers.find(_PAC_MASK) if arch.pac_mask else None
 
     def reader(self, frame: Any) -> ReadRegister:
         """Return the function that reads a register of a (pending) frame by its DWARF number."""
@@ -75,13 +84,26 @@ class Registers:
         return read_register
 
     def pac_mask(self, frame: Any) -> int | None:
-        """Return the bits of a signed return address that hold its signature; ``None``: the target does not tell."""
+        """Return the bits of a signed return address that hold its signature; ``None``: the target does not tell.
+
+        Behind a signal handler, GDB numbers the registers in its own order.  With an emulator that has more registers,
+        the mask is then the value of another register.
+        """
         if self._pac_mask is None:
             return None
         try:
-            return int(frame.read_register(self._pac_mask)) or None
+            mask = int(frame.read_register(self._pac_mask)) & ADDRESS_MASK
         except gdb.error:
             return None
+        return mask if _is_pac_mask(mask) else None
+
+
+def _is_pac_mask(mask: int) -> bool:
+    """Return whether a value has all bits from the size of an address up to bit 54 or 63, with or without bit 55."""
+    bits = mask | _SIGN_BIT
+    lowest = bits & -bits
+    size = bits.bit_length()
+    return bool(mask) and lowest >= 1 << _LOWEST_SIGNED and size in (56, 64) and bits == (1 << size) - lowest
 
 
 def _to_int(value: gdb.Value) -> int:

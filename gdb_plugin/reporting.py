@@ -6,38 +6,50 @@ import re
 
 import gdb
 
-from sframe_unwind.debugger.banner import is_read_by_a_person
+from sframe_unwind.debugger.banner import has_argument, is_read_by_a_person
 from sframe_unwind.report.terminal import printable
 
+_RECORDS = re.compile(rb"--?i(nterpreter)?(=.*)?", re.DOTALL)
+"""Arguments of a GDB whose output is records."""
 _FOR_PROGRAMS = re.compile(rb"--?(i(nterpreter)?(=.*)?|batch(-silent)?)", re.DOTALL)
 """Arguments of a GDB whose output a program reads."""
 
 
 def show(line: str) -> None:
     """Show one line at once."""
-    gdb.write(f"sframe: {printable(line)}\n", gdb.STDERR)
+    gdb.write(f"{_line(line)}\n", gdb.STDERR)
+
+
+def _line(line: str) -> str:
+    return f"sframe: {printable(line)}"
 
 
 class Reporter:
-    """Shows lines; at a terminal, it waits for the end of the command, because most lines come up during a backtrace.
+    """Shows lines; it waits for the next prompt, because most lines come up while GDB is writing a line of its own.
 
-    GDB/MI and batch mode have no prompt, and GDB has no event for the end of a command, so a line is shown at once
-    there.  In MI it is a record of its own; in batch mode the lines go to the standard error output.
+    In batch mode, which has no prompt, that is the end of GDB.  In GDB/MI and DAP, a line is a record of its own, and
+    it is shown at once.
     """
 
     def __init__(self) -> None:
-        self.waits = is_read_by_a_person(_FOR_PROGRAMS)
-        """A person reads the output, so there are prompts."""
-        self._waiting: list[str] = []
+        self._waits = not has_argument(_RECORDS)
+        self._waiting: list[tuple[str, int]] = []
 
     def __call__(self, line: str) -> None:
         """Show one line, now or before the next prompt."""
-        if not self.waits:
-            show(line)
-            return
+        self._add(_line(line), gdb.STDERR)
+
+    def greet(self, line: str) -> None:
+        """Show a line if a person reads the output."""
+        if is_read_by_a_person(_FOR_PROGRAMS):
+            self._add(line, gdb.STDOUT)
+
+    def _add(self, line: str, stream: int) -> None:
         if not self._waiting:
             self._connect(True)
-        self._waiting.append(line)
+        self._waiting.append((line, stream))
+        if not self._waits:
+            self._show()
 
     def _connect(self, wanted: bool) -> None:
         """Subscribe only while a line waits: GDB calls a handler at each prompt."""
@@ -47,5 +59,5 @@ class Reporter:
     def _show(self, event: object = None) -> None:
         self._connect(False)
         lines, self._waiting = self._waiting, []
-        for line in lines:
-            show(line)
+        for line, stream in lines:
+            gdb.write(f"{line}\n", stream)

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import gdb
 
+from gdb_plugin.answer import TELLS_PC
 from gdb_plugin.session import Session
 from gdb_plugin.unwinder import SFrameUnwinder
 from sframe_unwind.debugger.settings import OFF
 
 _NAME = "maintenance check-sframe-return"
 _SHARED = (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME)
+_REFUSES_INLINED = TELLS_PC
+"""GDB 14 and later refuse 'return' in each inlined frame; GDB 13 only if the innermost frame is inlined."""
 
 
 class CheckReturn(gdb.Command):
@@ -49,7 +52,7 @@ class CheckReturn(gdb.Command):
             caller = frame.older()
             while caller is not None and caller.type() in _SHARED:
                 caller = caller.older()
-            if process is None or caller is None or frame.type() == gdb.INLINE_FRAME:
+            if process is None or caller is None or (frame.type() == gdb.INLINE_FRAME and _REFUSES_INLINED):
                 return []
         except gdb.error:
             return []  # 'return' itself reports this

@@ -8,10 +8,12 @@ from typing import Any, Callable
 import gdb
 
 from gdb_plugin.frame_names import FrameNames
-from gdb_plugin.process import Process
+from gdb_plugin.process import Process, is_run_time
 from gdb_plugin.reentrancy import may_execute
 from gdb_plugin.registers import arch_of
+from gdb_plugin.selection import forget_frames
 from gdb_plugin.symbols import Symbols
+from gdb_plugin.texts import path_of
 from sframe_unwind.address import ADDRESS_MASK
 
 _CHANGED = ("exited", "memory_changed")
@@ -26,13 +28,15 @@ class _Known:
 
     :param files: number of file changes that it takes into account.
     :param runs: number of commands that let the inferior run, up to its creation.
-    :param objfiles: the objects themselves, so that no later object can be mistaken for one of them.
+    :param objfiles: the objects themselves, so that no later object can be mistaken for one of them, and their paths.
     :param process: ``None``: SFrame has no ABI for it.
     """
 
     __slots__ = ("files", "objfiles", "pid", "process", "runs")
 
-    def __init__(self, pid: int, files: int, runs: int, objfiles: list[gdb.Objfile], process: Process | None) -> None:
+    def __init__(
+        self, pid: int, files: int, runs: int, objfiles: list[tuple[gdb.Objfile, str]], process: Process | None
+    ) -> None:
         self.pid = pid
         self.files = files
         self.runs = runs
@@ -47,10 +51,20 @@ class Session:
 
     :param report: shows one line to the user.
     :param frame_names: is given the current process.
+    :param files_freed: called at the next stop or prompt after GDB may have freed a file.
+    :param settled: called at a stop or prompt where GDB commands can be run.
     """
 
-    def __init__(self, report: Callable[[str], None], frame_names: FrameNames) -> None:
+    def __init__(
+        self,
+        report: Callable[[str], None],
+        frame_names: FrameNames,
+        files_freed: Callable[[], None],
+        settled: Callable[[], None],
+    ) -> None:
+        self._when_settled = settled
         self._report = report
+        self._files_freed = files_freed
         self._frame_names = frame_names
         self._symbols = Symbols()
         self._known: dict[int, _Known] = {}
@@ -62,10 +76,9 @@ class Session:
         self._outdated = False
         self._watching = False
         self._generates = False
-        self._running: set[tuple[int, int, int] | None] = set()
+        self._running: set[tuple[int, ...] | None] = set()
         """The threads that a command lets run, from the user's view; ``None``: all of them."""
         self._calls = 0
-        self.watch(True)
 
     def generate(self, wanted: bool) -> None:
         """Generate SFrame for modules that have none, or stop doing so."""
@@ -73,10 +86,13 @@ class Session:
             self._generates = wanted
             self._known.clear()
 
-    def watch(self, wanted: bool) -> None:
+    def watch(self, wanted: bool, by_user: bool) -> None:
         """Subscribe to GDB's events about the inferiors; without them, every command of the plugin checks the modules.
 
-        Only mode ``off`` has no subscription: GDB makes an object for each event that has a subscriber.
+        There is no subscription while the plugin sleeps: GDB makes an object for each event that has a subscriber.
+
+        :param by_user: a command of the user's is the reason; otherwise the inferior may be running, from the user's
+            view, and GDB may be in the middle of an internal stop.
         """
         if wanted == self._watching:
             return
@@ -98,11 +114,16 @@ class Session:
                 registry = getattr(gdb.events, name, None)
                 if registry is not None:
                     (registry.connect if wanted else registry.disconnect)(handler)
-        if wanted and gdb.selected_inferior().pid:
+        self._running, self._calls = set(), 0
+        thread = gdb.selected_thread()
+        if wanted and thread is not None:
             # In a script, no stop and no prompt come between the command and the first frame that GDB asks for.  If the
             # connection breaks in the command after this one, GDB 13 fails at its end if symbols were looked up.
             self._symbols.want()
-            self._look_up(True)
+            if by_user:
+                self._look_up(True)
+            elif thread.is_running():
+                self._running.add(tuple(thread.ptid) if gdb.parameter("non-stop") else None)
 
     def _may_have_changed(self) -> None:
         """At the next use, check whether the known modules are still valid, and look for other run-time code."""
@@ -146,6 +167,8 @@ class Session:
         thread = _thread_of(event)
         self._running = self._running - {thread, None} if thread is not None else set()
         self._look_for_freed()
+        if not self._watching:  # the last file of use is gone
+            return
         if not isinstance(event, gdb.BreakpointEvent) or not any(point.commands for point in event.breakpoints):
             self._look_for_kernel()
             self._settle()
@@ -153,6 +176,8 @@ class Session:
 
     def _prompted(self) -> None:
         self._look_for_freed()
+        if not self._watching:
+            return
         self._look_for_kernel()
         self._look_up(False)
         self._settle()
@@ -161,6 +186,7 @@ class Session:
         if self._freeing or not _TELLS_FREED:
             self._freeing = False
             self._files += 1
+            self._files_freed()
 
     def _look_for_left(self, event: Any) -> None:
         """Of the frames that must not be popped to, forget those that do not exist any more."""
@@ -196,22 +222,23 @@ class Session:
             process.look_for_kernel()
             if process.kernel is not None:
                 self._frame_names.follow(process)
-                gdb.invalidate_cached_frames()
+                forget_frames()
 
     def _look_up(self, at_stop: bool) -> bool:
         """Begin anew if the symbols of run-time code are found only now; return whether they are."""
         found = self._symbols.look_up(at_stop)
         if found:
             self._known.pop(gdb.selected_inferior().num, None)
-            gdb.invalidate_cached_frames()
+            forget_frames()
         return found
 
     def _settle(self) -> None:
         """Continue where a GDB command could not be run: no commands of a breakpoint are pending any more."""
         self._settled = True
+        self._when_settled()
         if self._outdated:
             self._outdated = False
-            gdb.invalidate_cached_frames()
+            forget_frames()
 
     def current(self, frame: Any, in_command: bool = False) -> Process | None:
         """Return the selected inferior's process; ``None``: SFrame has no ABI for it.
@@ -248,19 +275,28 @@ class Session:
         number, pid = self._asked or (0, 0)
         objfiles = gdb.objfiles()
         if known is not None and known.pid == pid and known.process is not None:
-            before = known.objfiles
-            if before == objfiles:
-                known.files = self._files
-                return known
-            if all(file.is_valid() for file in before):
-                old = set(map(id, before))
-                known.process.files_added([objfile for objfile in objfiles if id(objfile) not in old])
-                known.files, known.objfiles = self._files, objfiles
+            known.files = self._files
+            if [objfile for objfile, _ in known.objfiles] == objfiles or self._update(known.process, known, objfiles):
                 return known
         process = self._new_process(frame.architecture())
         self._frame_names.follow(process)
-        known = self._known[number] = _Known(pid, self._files, self._runs, objfiles, process)
+        known = self._known[number] = _Known(pid, self._files, self._runs, _with_paths(objfiles), process)
         return known
+
+    def _update(self, process: Process, known: _Known, objfiles: list[gdb.Objfile]) -> bool:
+        """Take account of files that came and went; ``False``: the program went, or run-time code may have gone."""
+        gone = {path for objfile, path in known.objfiles if not objfile.is_valid()}
+        program = path_of(gdb.current_progspace())
+        if gone and (not program or program in gone or any(is_run_time(path) for path in gone)):
+            return False
+        if gone:
+            process.files_removed(gone)
+        old = {id(objfile) for objfile, _ in known.objfiles if objfile.is_valid()}
+        added = [objfile for objfile in objfiles if id(objfile) not in old]
+        if added:
+            process.files_added(added)
+        known.objfiles = _with_paths(objfiles)
+        return True
 
     def _new_process(self, architecture: gdb.Architecture) -> Process | None:
         arch = arch_of(architecture)
@@ -286,7 +322,12 @@ class Session:
         return (inferior.num, inferior.pid) != self._asked
 
 
-def _thread_of(event: Any) -> tuple[int, int, int] | None:
+def _with_paths(objfiles: list[gdb.Objfile]) -> list[tuple[gdb.Objfile, str]]:
+    """Return files with their paths, which GDB does not tell any more when it has freed them."""
+    return [(objfile, path_of(objfile)) for objfile in objfiles]
+
+
+def _thread_of(event: Any) -> tuple[int, ...] | None:
     """Return the ID of the thread that runs or has stopped; ``None``, outside non-stop mode: all threads."""
     thread = event.inferior_thread
     return None if thread is None else tuple(thread.ptid)

@@ -8,14 +8,18 @@ GDB runs it in the namespace of the user's own ``python`` commands, so no name m
 
 
 def _start_sframe() -> None:
+    import os
     import sys
-    from pathlib import Path
 
     # Not __file__: where one script sources another, GDB 13 leaves it the first one's.
-    home = Path(sys._getframe().f_code.co_filename).resolve().parent.parent
+    home = os.path.dirname(os.path.dirname(os.path.realpath(sys._getframe().f_code.co_filename)))
     # The core is beside this package in a checkout, and above it where it was installed.
-    core = next((folder for folder in (home, *home.parents) if (folder / "sframe_unwind").is_dir()), home)
-    places = [str(folder) for folder in dict.fromkeys((home, core))]
+    core = home
+    while not os.path.isdir(os.path.join(core, "sframe_unwind")) and core != os.path.dirname(core):
+        core = os.path.dirname(core)
+    if not os.path.isdir(os.path.join(core, "sframe_unwind")):
+        core = home
+    places = list(dict.fromkeys((home, core)))
     # First while it is imported, so that what lies beside this file is what runs, even where another copy is installed;
     # last afterwards, so that nothing else that lies there hides a module of GDB's own Python.
     sys.path[:0] = places

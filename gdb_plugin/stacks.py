@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from gdb_plugin.memory import read
 from gdb_plugin.modules import list_modules
 from gdb_plugin.process import Process
 from gdb_plugin.registers import arch_of
+from gdb_plugin.selection import chain, selection_kept
 from gdb_plugin.session import Session
 from gdb_plugin.texts import path_of, text
 from gdb_plugin.unwinder import Recorder, SFrameUnwinder
@@ -170,19 +170,20 @@ class Stacks:
     def _unwound(self, settings: Settings, recorder: Recorder) -> Iterator[None]:
         """Unwind with other settings inside the block; the selected frame stays selected."""
         unwinder = self._unwinder
-        level = gdb.selected_frame().level()
         before, enabled = unwinder.settings, unwinder.enabled
+        sleeps = unwinder not in gdb.frame_unwinders
         unwinder.enabled = True
-        unwinder.set(settings, recorder)
-        try:
-            yield
-        finally:
-            unwinder.enabled = enabled
-            unwinder.set(before)
-            with suppress(gdb.error):  # GDB's own unwinder may not even reach the innermost frame
-                frame = next(islice(_chain(gdb.newest_frame()), level, None), None)
-                if frame is not None:
-                    frame.select()
+        with selection_kept():
+            if sleeps:
+                gdb.frame_unwinders.insert(0, unwinder)
+            unwinder.set(settings, recorder)
+            try:
+                yield
+            finally:
+                unwinder.enabled = enabled
+                if sleeps:
+                    gdb.frame_unwinders.remove(unwinder)
+                unwinder.set(before)
 
     def _stack(self, settings: Settings, limit: int | None) -> Stack:
         process = self.process()
@@ -375,15 +376,9 @@ def _titled(frames: list[ShownFrame], end: str) -> Stack:
     return Stack(number, f'Thread {number} "{text(lambda: thread.name)}"', tuple(frames), end)
 
 
-def _chain(frame: gdb.Frame | None) -> Iterator[gdb.Frame]:
-    while frame is not None:
-        yield frame
-        frame = frame.older()
-
-
 def _physical(frame: gdb.Frame | None) -> gdb.Frame | None:
     """Return the first frame that has registers, from a frame outward."""
-    return next((frame for frame in _chain(frame) if frame.type() not in _SHARED), None)
+    return next((frame for frame in chain(frame) if frame.type() not in _SHARED), None)
 
 
 def _register(frame: gdb.Frame, descriptor: Any) -> int | None:

@@ -11,9 +11,10 @@ from typing import Any
 
 import gdb
 
-from sframe_unwind.runtime_code.head import JIT_SYMBOL, LIST_FUNCTION, LIST_SYMBOL
+from gdb_plugin.version import MAJOR
+from sframe_unwind.runtime_code.names import JIT_SYMBOL, LIST_FUNCTION, LIST_SYMBOL
 
-_AT_ANY_TIME = int(gdb.VERSION.partition(".")[0]) >= 14
+_AT_ANY_TIME = MAJOR >= 14
 _NAMES = (LIST_SYMBOL, LIST_FUNCTION, JIT_SYMBOL)
 
 

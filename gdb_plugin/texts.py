@@ -11,7 +11,20 @@ from typing import Callable
 
 
 def text(get: Callable[[], str | None]) -> str:
-    """Return a text of GDB's, empty where there is none; bytes that are not valid text as for names of files.
+    """Return a text of GDB's, empty where there is none.  Bytes that are not UTF-8 are escaped as surrogates.
+
+    :param get: asks GDB for it.
+    """
+    try:
+        return get() or ""
+    except UnicodeDecodeError as error:
+        return error.object.decode("utf-8", "surrogateescape")
+
+
+def path_text(get: Callable[[], str | None]) -> str:
+    """Return a path of GDB's, or a text with paths, in the form in which Python opens files; empty where there is none.
+
+    In the locale ``C``, Python 3.14 in GDB takes names of files for ASCII, and older versions for UTF-8.
 
     :param get: asks GDB for it.
     """
@@ -23,4 +36,4 @@ def text(get: Callable[[], str | None]) -> str:
 
 def path_of(file: object) -> str:
     """Return the path of an object file, program space or symbol table, empty where it has none."""
-    return text(lambda: file.filename)  # type: ignore[attr-defined]
+    return path_text(lambda: file.filename)  # type: ignore[attr-defined]

@@ -62,7 +62,7 @@ class SFrameUnwinder(Unwinder):
         super().__init__("sframe")
         self.settings = Settings()
         self._session = session
-        self._names = names
+        self.names = names
         self._report = report
         self._recorder: Recorder | None = None
         self._failures: set[str] = set()
@@ -105,12 +105,6 @@ class SFrameUnwinder(Unwinder):
         self._rests = False
         gdb.events.cont.disconnect(self._resume)
 
-    def choose(self, settings: Settings) -> None:
-        """Apply the user's settings from now on."""
-        self._session.watch(settings.mode != OFF)
-        self._session.generate(settings.generate)
-        self.set(settings)
-
     def set(self, settings: Settings, recorder: Recorder | None = None) -> None:
         """Change the settings, also for frames that are already unwound.
 
@@ -118,7 +112,6 @@ class SFrameUnwinder(Unwinder):
         """
         self.settings = settings
         self._recorder = recorder
-        self._names.enabled = settings.mode != OFF
         gdb.invalidate_cached_frames()
 
     def _unwind(self, frame: gdb.PendingFrame, process: Process) -> gdb.UnwindInfo | None:

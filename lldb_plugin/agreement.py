@@ -1,25 +1,32 @@
 """Decides from the rules alone whether LLDB's own unwinder gives the same stack as SFrame.
 
 LLDB unwinds by a module's CFI.  If SFrame's row and the CFI give the same rule at an address, both unwinders give
-the same caller; this is found out once for each address.  A stack then costs one step for each of its frames, and
-LLDB is asked only for the innermost one.
+the same caller; this is found out once for each address.  Where only SFrame describes an address, LLDB unwinds by the
+instructions of the function: then LLDB's own frame is read once, and its caller compared with SFrame's.  A stack
+otherwise costs one step for each of its frames, or one for each function of a recursion.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Callable, NamedTuple, Protocol
 
+from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.agreement import agrees
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.memory import ReadRegister, ReadWord
+from sframe_unwind.memory import ReadAhead, ReadMemory, ReadRegister, WordReader
 from sframe_unwind.unwind.modules import Found, Modules
-from sframe_unwind.unwind.step import check_outward, step
+from sframe_unwind.unwind.recursion import RECENT, WalkedFrame, skip_repetition
+from sframe_unwind.unwind.step import Caller, check_outward, step
 from sframe_unwind.unwind.walk import MAX_FRAMES, Registers
 from sframe_unwind.unwind_rule import CFA, UnwindRule
 
 _CACHE_LIMIT = 200_000
 """Maximum number of addresses to remember; single-stepping for hours must not fill the memory."""
+
+
+_FAR = 500
+"""Number of frames beyond which LLDB's own are not read to compare them."""
 
 
 class SharedRule(NamedTuple):
@@ -39,10 +46,10 @@ class SharedRules(dict[int, "SharedRule | None"]):
     rule needs registers other than SP and FP: LLDB does not follow each of those.
 
     :param modules: the loaded modules of the process; these rules must be dropped together with the modules' lookups.
-    :param prefers_cfi: SFrame is used only where there is no CFI (mode ``fallback``).
+    :param prefers_cfi: returns whether the mode uses the CFI for a lookup address, which has some, and not SFrame.
     """
 
-    def __init__(self, modules: Modules, prefers_cfi: bool) -> None:
+    def __init__(self, modules: Modules, prefers_cfi: Callable[[int], bool]) -> None:
         super().__init__()
         self._modules = modules
         self._prefers_cfi = prefers_cfi
@@ -66,39 +73,67 @@ class SharedRules(dict[int, "SharedRule | None"]):
         cfi = self._modules.cfi_match(address)
         if cfi is None or not self._is_plain(cfi.rule):
             return None
-        found = None if self._prefers_cfi else self._modules.results[address]
+        found = None if self._prefers_cfi(address) else self._modules.results[address]
         if isinstance(found, Found) and not agrees(found.rule, cfi.rule, self._modules.arch):
             return None
         return SharedRule(cfi.rule, cfi.signal, isinstance(found, Found))
+
+    def by_sframe_alone(self, address: int) -> SharedRule | None:
+        """Return the rule for an address that only SFrame describes; ``None``: there is none, or it is not plain."""
+        found = self._modules.results[address]
+        if not isinstance(found, Found) or self._modules.has_cfi(address) or not self._is_plain(found.rule):
+            return None
+        return SharedRule(found.rule, found.signal, True)
 
     def _is_plain(self, rule: UnwindRule) -> bool:
         bases = {part.base for part in rule[:3] if part is not None}
         return bases <= {CFA, self._modules.arch.sp, self._modules.arch.fp}
 
 
-def lldb_agrees(
-    shared: SharedRules,
-    arch: Arch,
-    registers: Registers,
-    read_word: ReadWord,
-    read_register: ReadRegister,
-    pac_mask: int | None,
-) -> bool:
-    """Return whether both unwinders follow the same rules from the innermost frame to the end of the stack.
+class NativeCallers(Protocol):
+    """LLDB's own frames of a thread, read as far as they are asked for."""
 
-    :param registers: registers of the innermost frame.
+    def is_caller(self, level: int, frame: Registers, caller: Caller | None) -> bool:
+        """Return whether LLDB has a frame at a level, and the same caller of it; ``None``: it has none."""
+
+    def knows_function(self, address: int) -> bool:
+        """Return whether LLDB knows where the function at an address begins."""
+
+
+class Agreement(NamedTuple):
+    """What is needed to compare the unwinders of a thread.
+
     :param read_register: reads the innermost frame's return address register.
     :param pac_mask: the authentication bits of signed return addresses; ``None``: LLDB does not know them, and takes
         a signed address for the address.
     """
-    pc, sp, fp = registers
-    interrupted = True
-    live: ReadRegister | None = read_register
-    try:
-        for level in range(MAX_FRAMES):
+
+    shared: SharedRules
+    arch: Arch
+    read: ReadMemory
+    read_register: ReadRegister
+    pac_mask: int | None
+    callers: NativeCallers
+
+    def holds(self, innermost: Registers) -> bool:
+        """Return whether both unwinders give the same callers from the innermost frame to the end of the stack."""
+        try:
+            return self._holds(innermost)
+        except SFrameError:
+            return False
+
+    def _holds(self, innermost: Registers) -> bool:
+        pc, sp, fp = innermost
+        shared, arch, pac_mask = self.shared, self.arch, self.pac_mask
+        read_word = WordReader(ReadAhead(self.read), arch.byteorder)
+        interrupted, level = True, 0
+        live: ReadRegister | None = self.read_register
+        recent: list[WalkedFrame] = []
+        while level < MAX_FRAMES:
             if pc == 0 and level:
                 return True
-            common = shared[pc if interrupted else pc - 1]
+            address = lookup_address(pc, interrupted)
+            common = shared[address] or self._learned(Registers(pc, sp, fp), address, level, interrupted)
             if common is None or (common.rule.ra_signed and pac_mask is None):
                 return False
             rule, signal, is_sframe = common
@@ -112,8 +147,36 @@ def lldb_agrees(
             caller = step(rule, arch, sp, fp, read_word, live, pac_mask)
             if caller.sp <= sp and not signal:
                 check_outward(sp, caller.cfa, caller.sp, interrupted and caller.pc != pc)
+            recent.append(WalkedFrame(Registers(pc, sp, fp), caller, rule))
             _, pc, sp, fp = caller
-            interrupted, live = signal, None
-    except SFrameError:
-        pass
-    return False
+            level, interrupted, live = level + 1, signal, None
+            if interrupted:
+                recent.clear()
+            elif len(recent) == RECENT:
+                skipped, (pc, sp, fp) = skip_repetition(recent, arch, self.read)
+                level += skipped
+                recent.clear()
+        return False
+
+    def _learned(self, frame: Registers, address: int, level: int, interrupted: bool) -> SharedRule | None:
+        """Return SFrame's rule for a frame that no CFI describes; ``None``: LLDB has another caller, or may have.
+
+        LLDB unwinds all frames inside a frame to read it, which for a deep stack takes longer than all the rest.  So
+        further out it is believed where it knows the function, whose instructions it then follows.
+        """
+        if level and interrupted:
+            return None
+        alone = self.shared.by_sframe_alone(address)
+        if alone is None or alone.signal or (alone.rule.ra_signed and self.pac_mask is None):
+            return None
+        if level < _FAR or not self.callers.knows_function(address):
+            caller = None
+            if alone.rule.cfa is not None:
+                live = self.read_register if interrupted else None
+                read_word = WordReader(self.read, self.arch.byteorder)
+                caller = step(alone.rule, self.arch, frame.sp, frame.fp, read_word, live, self.pac_mask)
+            if not self.callers.is_caller(level, frame, caller):
+                return None
+        if level:  # LLDB unwinds the innermost frame by other rules
+            self.shared[address] = alone
+        return alone

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple, Union
 
 from lldb_plugin.fallback import fallback
@@ -10,7 +11,7 @@ from lldb_plugin.native import NativeStack
 from lldb_plugin.native_frames import NativeFrame
 from lldb_plugin.process import Process
 from sframe_unwind.debugger.settings import FALLBACK, Settings
-from sframe_unwind.memory import WordReader
+from sframe_unwind.memory import ReadAhead, WordReader
 from sframe_unwind.unwind.walk import SFRAME, End, Frame, Walk
 
 
@@ -39,10 +40,11 @@ class FramePlan(NamedTuple):
 
 def walk(process: Process, native: NativeStack, settings: Settings) -> Walk:
     """Return the walk over a thread's stack, with LLDB's frames where SFrame has none or is not to be used."""
-    read_word = WordReader(process.read, process.arch.byteorder)
+    read_word = WordReader(ReadAhead(process.read), process.arch.byteorder)
     kernel = process.kernel_at(native.innermost.pc)
     left = process.modules.has_cfi if settings.mode == FALLBACK else None
     switches = kernel.leaves_stack if kernel is not None else None
+    better = process.precedence.prefers_cfi if settings.decides else None
     return Walk(
         process.arch,
         process.modules,
@@ -51,7 +53,7 @@ def walk(process: Process, native: NativeStack, settings: Settings) -> Walk:
         native.read_register,
         fallback(process, native, read_word),
         process.pac_mask,
-        skip=left or switches,
+        skip=left or switches or better,
     )
 
 
@@ -67,10 +69,11 @@ def plan(process: Process, native: NativeStack, settings: Settings, scopes: Scop
     shown: list[Shown] = []
     walked: list[Frame | None] = []
     last: NativeFrame | None = None
+    is_code = functools.cache(process.is_executable)
     steps = walk(process, native, settings)
     for frame in steps:
         same = _same(native, frame)
-        if same is None and not process.is_executable(frame.pc):
+        if same is None and not is_code(frame.pc):
             break  # this is not a return address: LLDB also ends its stack there
         last = same
         if last is None or (settings.strict and frame.level and frame.unwinder == SFRAME):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 
 import lldb
 
-from lldb_plugin.session import SESSION
+from lldb_plugin.telling import report
 
 
 def run(debugger: lldb.SBDebugger, command: str, target: lldb.SBTarget | None = None) -> str:
@@ -19,17 +20,17 @@ def run(debugger: lldb.SBDebugger, command: str, target: lldb.SBTarget | None = 
     else:
         interpreter.HandleCommand(command, lldb.SBExecutionContext(target), result)
     if not result.Succeeded():
-        SESSION.report(f"{command}: {result.GetError().strip()}")
+        report(f"{command}: {result.GetError().strip()}")
     return result.GetOutput() or ""
 
 
-class OwnInterpreter:
+class _OwnInterpreter:
     """An interpreter for commands of the plugin, in the targets of all debuggers.
 
     An interpreter keeps the contexts of its commands in one stack, without a lock.  Beside a command of the user in
     another thread, that command could get the context of the plugin's, or LLDB could crash.
 
-    While a command runs, others of the same object wait: they must not hold a lock of LLDB that the command needs.
+    While a command runs, others wait: they must not hold a lock of LLDB that the command needs.
     """
 
     def __init__(self) -> None:
@@ -37,9 +38,19 @@ class OwnInterpreter:
 
     @functools.cached_property
     def _debugger(self) -> lldb.SBDebugger:
-        return lldb.SBDebugger.Create(False)
+        debugger = lldb.SBDebugger.Create(False)
+        # LLDB shows a warning in each debugger, and the user's shows it already.
+        nowhere = lldb.SBFile(os.open(os.devnull, os.O_WRONLY), "w", True)
+        debugger.SetOutputFile(nowhere)
+        debugger.SetErrorFile(nowhere)
+        return debugger
 
-    def run(self, command: str, context: lldb.SBExecutionContext) -> None:
-        """Run a command; its output and its failure are not shown."""
+    def run(self, command: str, context: lldb.SBExecutionContext) -> str:
+        """Run a command and return its output; a failure is not shown."""
+        result = lldb.SBCommandReturnObject()
         with self._lock:
-            self._debugger.GetCommandInterpreter().HandleCommand(command, context, lldb.SBCommandReturnObject())
+            self._debugger.GetCommandInterpreter().HandleCommand(command, context, result)
+        return result.GetOutput() or ""
+
+
+OWN = _OwnInterpreter()

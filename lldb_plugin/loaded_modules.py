@@ -14,22 +14,31 @@ from typing import TYPE_CHECKING, Callable, NamedTuple
 
 import lldb
 
+from lldb_plugin import places
 from lldb_plugin.agreement import SharedRules
 from lldb_plugin.differences import Comparison, compared, tolerated
 from lldb_plugin.memory import reader
 from lldb_plugin.modules import describe, header_section_of
+from lldb_plugin.registers import pac_mask_of
 from lldb_plugin.runtime_code import registers_code, run_time_code
 from sframe_unwind.arch import Arch
+from sframe_unwind.debugger.code_judge import rule_judge
 from sframe_unwind.debugger.module_agreement import Difference
-from sframe_unwind.debugger.settings import ALWAYS, FALLBACK, Settings
+from sframe_unwind.debugger.settings import ALWAYS, AUTO, FALLBACK, Settings
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.kernel.types import KernelError
 from sframe_unwind.unwind.modules import Generate, Module, Modules
+from sframe_unwind.unwind.precedence import Precedence
+from sframe_unwind.unwind_rule import UnwindRule
 
 if TYPE_CHECKING:
     from sframe_unwind.debugger.kernel_modules import ModulePlaces
     from sframe_unwind.kernel.linux import Kernel
 
+_JUDGED_SIZE = 4096
+"""Maximum size in bytes of a function whose code decides between SFrame and CFI while LLDB waits for frames."""
+_JUDGED = 64
+"""Maximum number of addresses in a process about which the code decides."""
 _SECONDS = 0.02
 """Time limit for comparing modules when LLDB asks for frames."""
 
@@ -189,6 +198,7 @@ class LoadedModules:
         self._loaded += described
         self._unplaced += _unplaced(described)
         self.modules.add(_modules(described))
+        self.precedence.decisions.clear()
         for rules in self.shared.values():
             rules.forget_unknown()
         self._pending += [one.comparison for one in described if one.comparison]
@@ -206,7 +216,19 @@ class LoadedModules:
         return _Loaded(module, address, described, comparison)
 
     def _forget_rules(self) -> None:
-        self.shared = {mode: SharedRules(self.modules, prefers_cfi=mode == FALLBACK) for mode in (ALWAYS, FALLBACK)}
+        self.precedence = self._precedence()
+        prefer_cfi = {AUTO: self.precedence.prefers_cfi, ALWAYS: lambda _: False, FALLBACK: lambda _: True}
+        self.shared = {mode: SharedRules(self.modules, prefers) for mode, prefers in prefer_cfi.items()}
+
+    def _precedence(self) -> Precedence:
+        """Return the decisions of mode ``auto`` between SFrame and CFI."""
+        target = self._target
+        code = places.code(places.in_process(target), self.modules, self._read)
+
+        def can_follow(rule: UnwindRule) -> bool:
+            return not rule.ra_signed or pac_mask_of(target.GetProcess(), self.arch) is not None
+
+        return Precedence(self.modules, judge=rule_judge(code, _JUDGED_SIZE, _JUDGED), can_follow=can_follow)
 
 
 def _address(module: lldb.SBModule, target: lldb.SBTarget) -> int:

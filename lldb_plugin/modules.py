@@ -12,6 +12,7 @@ from sframe_unwind.debugger.debug_files import DebugFile
 from sframe_unwind.debugger.modules import EH_FRAME, EH_FRAME_HDR, SFRAME, TEXT, SectionRange, loaded_module
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.elf_image import read_image
+from sframe_unwind.image.rewritten import MARKS
 from sframe_unwind.kernel.modules import module_name
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind.modules import Module
@@ -63,6 +64,10 @@ def describe(
         start, sizes[name] = address_of(section), section.GetByteSize()
         if start != lldb.LLDB_INVALID_ADDRESS:
             sections[name] = SectionRange(start, start + sizes[name])
+    for name in MARKS:
+        section = module.FindSection(name)
+        if section.IsValid():  # its name is all that counts
+            sections[name] = SectionRange(0, section.GetByteSize())
     path = module.GetFileSpec().fullpath or ""
 
     def find_sframe() -> SectionRange | None:

@@ -13,14 +13,15 @@ Frames = Union["lldb.SBThread", "lldb.SBFrameList"]
 
 
 class NativeFrame(NamedTuple):
-    """One frame with registers of its own, and LLDB's frames of the functions inlined and tail-called in it."""
+    """One frame with registers of its own, and LLDB's frames of the functions inlined and tail-called in it.
+
+    It lacks the frame pointer: for each frame, LLDB looks in all frames inside it for the place of that register.
+    """
 
     indexes: tuple[int, ...]
     """LLDB's indexes of these frames, from the innermost outward: tail-called and inlined functions, and the frame."""
     pc: int
     sp: int | None
-    fp: int | None
-    cfa: int | None
     """``None``: LLDB does not know it."""
     tail_calls: int
     """The number of frames of tail-called functions among them; these are the innermost."""
@@ -104,9 +105,9 @@ def _place(listed: _Listed) -> tuple[int, int]:
 
 
 def _native(indexes: list[int], pc: int, listed: _Listed, tail_calls: int) -> NativeFrame:
-    fp, cfa = _known(listed.frame.GetFP()), _known(listed.frame.GetCFA())
-    return NativeFrame(tuple(indexes), pc, _known(listed.sp), fp, cfa, tail_calls)
+    return NativeFrame(tuple(indexes), pc, known(listed.sp), tail_calls)
 
 
-def _known(address: int) -> int | None:
+def known(address: int) -> int | None:
+    """Return an address that LLDB gave; ``None``: it does not know it."""
     return None if address == lldb.LLDB_INVALID_ADDRESS else address

@@ -9,8 +9,10 @@ import lldb
 from lldb_plugin import stop_hooks
 from lldb_plugin.differences import can_change_stacks
 from lldb_plugin.lock import acquire
-from lldb_plugin.session import SESSION, tell
+from lldb_plugin.session import SESSION
+from lldb_plugin.sframe_files import concerns
 from lldb_plugin.targets import fit, is_plugged
+from lldb_plugin.telling import tell
 from lldb_plugin.version import CAN_RENEW
 
 _PATIENCE = 0.05
@@ -18,26 +20,57 @@ _PATIENCE = 0.05
 _HOOK_PATIENCE = 0.3
 """Seconds to wait for the stop-hook, which LLDB may have just started."""
 _NAP = 0.01
+_SECONDS = 2.0
+"""Time limit for the comparison of files, while nobody waits."""
+_BEGINNING = (lldb.eStateAttaching, lldb.eStateLaunching)
+"""The states of a process of which LLDB has shown no frame."""
 
 
-def forget() -> None:
-    """Examine all modules anew the next time: one has gone, and others have moved in LLDB's list."""
-    _examined.forget()
+def prepare(target: lldb.SBTarget) -> bool:
+    """Register the provider before there is a process; then, arrange for the next stop what new modules need.
 
-
-def prepare(target: lldb.SBTarget) -> None:
-    """Register the provider before there is a process; then, arrange for the next stop what new modules need."""
+    Return whether all is done; otherwise, this is to be called again soon: the process may be about to stop, when the
+    hooks of that stop have run already.
+    """
+    if SESSION.is_off():
+        return True
+    if not is_plugged(target) and not can_change_stacks(target, _concerned(target), SESSION.settings, _SECONDS):
+        return True
     process = target.GetProcess()
     if not process.IsValid():
         fit(target, has_frames=False)  # commands can have the lock one after the other until there is a process
-        return
-    is_known = SESSION.knows(process)  # otherwise, all of its modules are examined at its first stop
-    if is_plugged(target) or (is_known and not _examined.can_change_stacks(target)):
-        return
-    stop_hooks.need(lldb.SBExecutionContext(target))
-    stop = _stop(target) if is_known else None
-    if stop is not None:
-        _late.fit(target, stop)
+        return True
+    if is_plugged(target):
+        return True
+    if _state(target) in _BEGINNING:
+        fit(target, has_frames=False)
+        return True
+    stop_hooks.add(target)
+    stop_hooks.need(target)
+    stop = _stop(target)
+    if stop is None:
+        return False
+    _late.fit(target, stop)
+    return True
+
+
+def _concerned(target: lldb.SBTarget) -> list[lldb.SBModule]:
+    """Return the modules that SFrame can concern; the vDSO, for example, is no file, and is compared at a stop."""
+    modules = list(target.module_iter())
+    if not (SESSION.settings.strict or SESSION.settings.generate):
+        return [module for module in modules if concerns(module.GetFileSpec().fullpath or "")]
+    return modules
+
+
+def _state(target: lldb.SBTarget) -> int | None:
+    """Return the state of a target's process; ``None``: somebody has the lock."""
+    mutex = target.GetAPIMutex()
+    if not acquire(mutex, _PATIENCE):
+        return None
+    try:
+        return int(target.GetProcess().GetState())
+    finally:
+        mutex.unlock()
 
 
 def _stop(target: lldb.SBTarget) -> int | None:
@@ -80,35 +113,3 @@ class _Late:
 
 
 _late = _Late()
-
-
-class _Examined:
-    """The modules that were found not to change stacks, in the target whose modules came last.
-
-    LLDB puts new modules at the end of its list, and a program can load very many, one by one.
-    """
-
-    def __init__(self) -> None:
-        self._of: tuple[object, ...] = ()
-        self._count = 0
-
-    def forget(self) -> None:
-        """See :func:`forget`."""
-        self._count = 0
-
-    def can_change_stacks(self, target: lldb.SBTarget) -> bool:
-        """Return whether a module can change a stack; see :func:`lldb_plugin.differences.can_change_stacks`."""
-        program = target.GetModuleAtIndex(0)  # changes with `exec`, and LLDB sends no event for what has gone
-        numbers = target.GetGloballyUniqueID(), target.GetProcess().GetUniqueID()
-        of = *numbers, program.GetFileSpec().fullpath, program.GetUUIDString(), SESSION.settings
-        count = target.GetNumModules()
-        if of != self._of or count < self._count:
-            self._of, self._count = of, 0
-        modules = map(target.GetModuleAtIndex, range(self._count, count))
-        if can_change_stacks(target, modules, SESSION.settings):
-            return True
-        self._count = count
-        return False
-
-
-_examined = _Examined()

@@ -10,12 +10,14 @@ import lldb
 
 from lldb_plugin.agreement import SharedRules
 from lldb_plugin.memory import reader
+from lldb_plugin.registers import pac_mask_of
 from sframe_unwind.arch import BY_NAME, Arch
 from sframe_unwind.errors import SFrameError, StepError
 from sframe_unwind.kernel.types import KernelError
 from sframe_unwind.memory import ReadRegister
 from sframe_unwind.unwind import signal_frame
 from sframe_unwind.unwind.modules import Modules
+from sframe_unwind.unwind.precedence import Precedence
 
 if TYPE_CHECKING:
     from sframe_unwind.kernel.linux import Kernel
@@ -27,10 +29,6 @@ _ARCHITECTURES = {
     "arm64": "aarch64",
     "s390x": "s390x",
 }
-_NO_MASK = (1 << 64) - 1
-"""``LLDB_INVALID_ADDRESS_MASK``"""
-_TOP_BYTE = 0xFF << 56
-"""The bits that LLDB ignores if the target does not tell the bits of signatures."""
 
 
 def arch_of(target: lldb.SBTarget) -> Arch:
@@ -68,6 +66,7 @@ class Process:
         arch: Arch,
         modules: Modules,
         shared: Mapping[str, SharedRules],
+        precedence: Precedence,
         kernel: Callable[[], Kernel | None],
     ) -> None:
         self.arch = arch
@@ -76,10 +75,11 @@ class Process:
         self.modules = modules
         self.shared = shared
         """By mode, the rules that SFrame and LLDB share."""
+        self.precedence = precedence
+        """Decides between SFrame and CFI in mode ``auto``."""
         self.read = reader(process)
         self._process = process
-        mask = process.GetAddressMask(lldb.eAddressMaskTypeCode) if arch.pac_mask else 0
-        self.pac_mask = None if mask == _NO_MASK or not mask & ~_TOP_BYTE else mask
+        self.pac_mask = pac_mask_of(process, arch)
 
     def kernel_at(self, pc: int) -> Kernel | None:
         """Return the Linux kernel in the process; ``None``: there is none, or an address cannot be in its code.

@@ -21,21 +21,22 @@ import lldb
 from lldb.plugins.scripted_frame_provider import ScriptedFrameProvider
 
 from lldb_plugin import innermost, invalidate, renewal, stop_hooks
-from lldb_plugin.agreement import lldb_agrees
+from lldb_plugin.agreement import Agreement
 from lldb_plugin.frame_ids import told_apart
-from lldb_plugin.frame_plan import FramePlan, plan
+from lldb_plugin.frame_plan import FramePlan, Shown, plan
 from lldb_plugin.inlining import Scopes
 from lldb_plugin.kept_frames import Moment, moment_of
 from lldb_plugin.lock import acquire
 from lldb_plugin.native import NativeStack, NoFramesError
+from lldb_plugin.native_callers import NativeCallers
 from lldb_plugin.process import Process
 from lldb_plugin.scripted_frame import FrameMaker, SFrameFrame
-from lldb_plugin.session import SESSION, tell
+from lldb_plugin.session import SESSION
 from lldb_plugin.strict_plan import NativeStackInPart, StacksDifferError, strict_plan
+from lldb_plugin.telling import report, tell
 from lldb_plugin.version import CAN_RENEW
 from sframe_unwind.debugger.settings import OFF, Settings
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.memory import WordReader
 from sframe_unwind.unwind.walk import Registers
 
 _PATIENCE = 0.001
@@ -69,7 +70,8 @@ class SFrameFrameProvider(ScriptedFrameProvider):
     def __init__(self, input_frames: lldb.SBFrameList, args: lldb.SBStructuredData) -> None:
         # The base class's constructor is not called: it waits for locks.
         decided = _decided.pop(threading.get_ident(), None)
-        self._answers = None if decided is None else decided.frames
+        self._shown = None if decided is None else decided.shown
+        self._maker = None if decided is None else decided.maker
         if decided is not None:
             SESSION.kept.keep(decided.moment, input_frames)
 
@@ -89,7 +91,7 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         if not acquire(mutex, _PATIENCE):
             _used_by_others.add(process.GetUniqueID())
             renewal.later(cls.target, thread, cls._renew, waits=CAN_RENEW)
-            stop_hooks.need(lldb.SBExecutionContext(thread))
+            stop_hooks.need(cls.target)
             return False
         try:
             moment = moment_of(thread)
@@ -97,11 +99,11 @@ class SFrameFrameProvider(ScriptedFrameProvider):
             renewal.done(cls.target, thread)
             answers = _answers(thread)
             if answers is not None:
-                stop_hooks.need(lldb.SBExecutionContext(thread))
+                stop_hooks.need(cls.target)
                 if answers.should_wait:
                     renewal.later(cls.target, thread, cls._renew, waits=False)
                 else:
-                    _decided[asker] = _Decided(answers.frames, moment)
+                    _decided[asker] = _Decided(answers.shown, answers.maker, moment)
         finally:
             mutex.unlock()
         return asker in _decided
@@ -120,7 +122,7 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         if others and not CAN_RENEW:
             tell("another thread had the lock of LLDB 22: the frames at this stop are LLDB's own")
         elif not invalidate.forget_frames(cls.target):
-            SESSION.report("this LLDB keeps the frames that it has shown; SFrame's are shown at the next stop")
+            report("this LLDB keeps the frames that it has shown; SFrame's are shown at the next stop")
 
     @staticmethod
     def get_description() -> str:
@@ -129,9 +131,13 @@ class SFrameFrameProvider(ScriptedFrameProvider):
 
     def get_frame_at_index(self, index: int) -> Answer | None:
         """Return the frame at an index; ``None``: the index is after the last frame."""
-        if self._answers is None:
+        if self._shown is None or self._maker is None:
             return index
-        return self._answers[index] if index < len(self._answers) else None
+        if index >= len(self._shown):
+            return None
+        shown = self._shown[index]
+        # Made when it is asked for: a stack overflow has 100,000 frames, of which few are looked at.
+        return shown if isinstance(shown, int) else self._maker.make(index, *shown)
 
 
 def for_target(target: lldb.SBTarget, number: int) -> type[SFrameFrameProvider]:
@@ -144,14 +150,16 @@ def for_target(target: lldb.SBTarget, number: int) -> type[SFrameFrameProvider]:
 class _Decided(NamedTuple):
     """What a provider gets when it is made."""
 
-    frames: tuple[Answer, ...]
+    shown: tuple[Shown, ...]
+    maker: FrameMaker
     moment: Moment
 
 
 class _Answers(NamedTuple):
     """The frames of a thread, some of which are not LLDB's own."""
 
-    frames: tuple[Answer, ...]
+    shown: tuple[Shown, ...]
+    maker: FrameMaker
     should_wait: bool
     """LLDB may be in the middle of a step, which these frames would lead astray."""
 
@@ -166,9 +174,9 @@ def _answers(thread: lldb.SBThread) -> _Answers | None:
     except NoFramesError:
         pass  # the process runs again
     except SFrameError as error:
-        SESSION.report(str(error))
+        report(str(error))
     except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the user the backtrace
-        SESSION.report(f"internal error, frames left to LLDB: {type(error).__name__}: {error}")
+        report(f"internal error, frames left to LLDB: {type(error).__name__}: {error}")
     finally:
         SESSION.deciding.discard(asker)
     return None
@@ -210,29 +218,37 @@ def _decide(thread: lldb.SBThread) -> _Answers | None:
     if (
         not settings.strict
         and process.kernel_at(registers.pc) is None
-        and lldb_agrees(
-            process.shared[settings.mode],
-            process.arch,
-            registers,
-            WordReader(process.read, process.arch.byteorder),
-            process.register_reader(inner),
-            process.pac_mask,
-        )
+        and _lldb_agrees(process, thread, inner, registers, settings)
     ):
         innermost.is_mistaken(thread, inner.GetCFA(), inner.GetCFA())
         return None
     target = thread.GetProcess().GetTarget()
     native, planned = _planned(process, thread, settings, Scopes(target))
     by_sframe = planned.walked[0]
-    is_mistaken = innermost.is_mistaken(thread, by_sframe.cfa if by_sframe is not None else None, native.frames[0].cfa)
+    cfa = by_sframe.cfa if by_sframe is not None else None
+    is_mistaken = innermost.is_mistaken(thread, cfa, native.cfa(native.frames[0]))
     planned = told_apart(planned, native)
     if planned.is_native(native.count):
         return None
-    maker = FrameMaker(target, process.arch)
-    frames = tuple(
-        shown if isinstance(shown, int) else maker.make(index, *shown) for index, shown in enumerate(planned.shown)
+    return _Answers(planned.shown, FrameMaker(target, process.arch), is_mistaken)
+
+
+def _lldb_agrees(
+    process: Process, thread: lldb.SBThread, inner: lldb.SBFrame, registers: Registers, settings: Settings
+) -> bool:
+    """Return whether LLDB's own stack of a thread is certainly SFrame's.
+
+    :param inner: the innermost frame, which has the registers.
+    """
+    agreement = Agreement(
+        process.shared[settings.mode],
+        process.arch,
+        process.read,
+        process.register_reader(inner),
+        process.pac_mask,
+        NativeCallers(thread),
     )
-    return _Answers(frames, is_mistaken)
+    return agreement.holds(registers)
 
 
 def _planned(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-
 import lldb
 
+from lldb_plugin.completion import import_rlcompleter
 from lldb_plugin.kept_frames import KeptFrames, moment_of
 from lldb_plugin.loaded_modules import LoadedModules
 from lldb_plugin.native import NativeStack
 from lldb_plugin.process import Process, arch_of
+from lldb_plugin.telling import report
 from sframe_unwind.debugger.settings import OFF, Settings
-from sframe_unwind.report.terminal import printable
 
 _PROCESSES = 8
 """Number of processes whose modules are kept; with more, the first backtrace of each takes a little longer."""
@@ -21,12 +20,12 @@ class Session:
     """The state of the plugin."""
 
     def __init__(self) -> None:
+        import_rlcompleter()  # before any module needs pyelftools
         self.settings = Settings()
         self.deciding: set[int] = set()
         """Threads of LLDB that are asking for frames at this moment."""
         self._known: dict[int, LoadedModules] = {}
         self.kept = KeptFrames()
-        self._reported: set[str] = set()
 
     def process(self, process: lldb.SBProcess) -> Process:
         """Return a stopped process in the core's terms.
@@ -34,7 +33,7 @@ class Session:
         :raises SFrameError: see :func:`lldb_plugin.process.arch_of`.
         """
         known = self.modules(process)
-        return Process(process, known.arch, known.modules, known.shared, known.kernel)
+        return Process(process, known.arch, known.modules, known.shared, known.precedence, known.kernel)
 
     def modules(self, process: lldb.SBProcess) -> LoadedModules:
         """Return the modules of a stopped process, up to date.
@@ -45,7 +44,7 @@ class Session:
         known = self._known.pop(number, None)
         if known is None:
             target = process.GetTarget()
-            known = LoadedModules(target, process, arch_of(target), self.report, self.settings.generate)
+            known = LoadedModules(target, process, arch_of(target), report, self.settings.generate)
         else:
             known.refresh()
         self._known[number] = known
@@ -61,6 +60,10 @@ class Session:
         """Return whether it is certain that SFrame changes no stack of a process; this waits for no lock."""
         known = self._known.get(process.GetUniqueID())
         return known is not None and known.is_up_to_date() and not known.can_change_stacks(self.settings)
+
+    def is_off(self) -> bool:
+        """Return whether the mode is ``off``."""
+        return self.settings.mode == OFF
 
     def forget_modules(self) -> None:
         """Drop the modules of all processes; they are opened again at the next use."""
@@ -79,17 +82,6 @@ class Session:
         """
         replaced = self.replaced(thread)
         return NativeStack(self.process(thread.GetProcess()), thread if replaced is None else replaced, limit)
-
-    def report(self, line: str) -> None:
-        """Show one line to the user, once."""
-        if line not in self._reported:
-            self._reported.add(line)
-            tell(line)
-
-
-def tell(line: str) -> None:
-    """Show one line to the user."""
-    print(f"sframe: {printable(line)}", file=sys.stderr)
 
 
 SESSION = Session()

@@ -17,18 +17,18 @@ _PLACES = [str(folder) for folder in dict.fromkeys((_HOME, _CORE))]
 sys.path[:0] = _PLACES
 try:
     from lldb_plugin import plugin
-    from lldb_plugin.commands import (  # noqa: F401
+    from lldb_plugin.entry import (  # noqa: F401
         Backtrace,
         Compare,
         Convert,
         Explain,
         Generate,
         Mode,
+        SFrameStopHook,
         Status,
         Strict,
         Tasks,
     )
-    from lldb_plugin.new_targets import SFrameStopHook  # noqa: F401
 finally:
     del sys.path[: len(_PLACES)]
     sys.path += _PLACES

@@ -10,6 +10,7 @@ import lldb
 from lldb_plugin import invalidate
 from lldb_plugin.session import SESSION
 from lldb_plugin.targets import plugged
+from lldb_plugin.telling import report
 
 
 def fetch(thread: lldb.SBThread) -> None:
@@ -26,18 +27,20 @@ def forget_frames() -> None:
     for target in plugged():
         # If the process runs, LLDB asks at the next stop.
         if target.GetProcess().GetState() == lldb.eStateStopped and not invalidate.forget_frames(target):
-            SESSION.report("this LLDB keeps the frames that it has shown; the mode counts from the next stop on")
+            report("this LLDB keeps the frames that it has shown; the mode counts from the next stop on")
 
 
 @contextlib.contextmanager
-def selection_kept(target: lldb.SBTarget) -> Iterator[None]:
-    """Select the frame with the same number again after a stopped process has got other frames."""
-    if target.GetProcess().GetState() != lldb.eStateStopped:
+def selections_kept(target: lldb.SBTarget) -> Iterator[None]:
+    """Select the frame with the same number again in each thread, after a stopped process has got other frames."""
+    process = target.GetProcess()
+    if process.GetState() != lldb.eStateStopped:
         yield
         return
-    thread = target.GetProcess().GetSelectedThread()
-    index = thread.GetSelectedFrame().GetFrameID() if thread.IsValid() else 0
+    frames = [(thread, thread.GetSelectedFrame()) for thread in process]
+    selected = [(thread, frame.GetFrameID()) for thread, frame in frames if frame.IsValid() and frame.GetFrameID()]
     yield
-    fetch(thread)
-    if 0 < index < thread.GetNumFrames():
-        thread.SetSelectedFrame(index)
+    fetch(process.GetSelectedThread())
+    for thread, index in selected:
+        if index < thread.GetNumFrames():
+            thread.SetSelectedFrame(index)

@@ -113,7 +113,8 @@ def _places(snapshot: Snapshot) -> Places:
 
 def _shown(snapshot: Snapshot, level: int, frame: NativeFrame) -> ShownFrame:
     address = lookup_address(frame.pc, interrupted=level == 0)
-    return ShownFrame(level, frame.pc, frame.cfa, frame.fp, *name_of(snapshot, address), NAME, lookup=address)
+    cfa, fp = snapshot.native.cfa(frame), snapshot.native.fp(frame)
+    return ShownFrame(level, frame.pc, cfa, fp, *name_of(snapshot, address), NAME, lookup=address)
 
 
 def _titled(snapshot: Snapshot, frames: tuple[ShownFrame, ...], end: str) -> Stack:

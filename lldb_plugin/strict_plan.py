@@ -33,7 +33,7 @@ class NativeStackInPart(NativeStack):
     def __init__(self, process: Process, thread: lldb.SBThread) -> None:
         super().__init__(process, thread, 1)
         self._next = 0
-        self._at = functools.cache(self._read)
+        self._group = functools.cache(self._read)
         self._count = int(thread.GetNumFrames())
 
     @property
@@ -50,14 +50,14 @@ class NativeStackInPart(NativeStack):
 
         :raises StacksDifferError: it has another pc or SP, or there is none.
         """
-        frame = self._at(self._next)
+        frame = self._group(self._next)
         if frame is None or (frame.pc, frame.sp) != (pc, sp):
             raise StacksDifferError
         return frame
 
     def caller(self, frame: NativeFrame) -> NativeFrame | None:
         """Return the next frame further out; ``None``: there is none."""
-        return self._at(frame.indexes[-1] + 1)
+        return self._group(frame.indexes[-1] + 1)
 
     def _read(self, index: int) -> NativeFrame | None:
         return next(frames_from(self._listed, index), None)

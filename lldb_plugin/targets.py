@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import sys
 import threading
@@ -10,10 +9,11 @@ from typing import NamedTuple
 
 import lldb
 
-from lldb_plugin import event_thread
+from lldb_plugin import event_thread, returning, stack_changes, stop_hooks
 from lldb_plugin.differences import can_change_stacks
 from lldb_plugin.lock import acquire
 from lldb_plugin.session import SESSION
+from lldb_plugin.telling import report
 from sframe_unwind.debugger.settings import OFF
 from sframe_unwind.errors import SFrameError
 
@@ -67,6 +67,8 @@ def _plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
         number = next(_numbers)
         _plugged[number] = _Plugged(target, "", None)
     # Without the lock: LLDB may wait here for one of its own locks.
+    stop_hooks.add(target)
+    returning.watch(target.GetDebugger())
     if has_frames:
         event_thread.settle(target.GetDebugger())
     from lldb_plugin.provider import for_target  # its base classes exist since LLDB 22
@@ -75,14 +77,14 @@ def _plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
     setattr(sys.modules[_MODULE], provider.__name__, provider)
     error = lldb.SBError()
     name = f"{_MODULE}.{provider.__name__}"
-    with event_thread.unheard(target) if has_frames else contextlib.nullcontext():
+    with stack_changes.unheard(target):
         identifier = target.RegisterScriptedFrameProvider(name, lldb.SBStructuredData(), error)
     with _lock:
         _plugged[number] = _Plugged(target, provider.__name__, identifier)
     if has_frames:
         event_thread.settle(target.GetDebugger())
     if not error.Success():
-        SESSION.report(f"LLDB does not take the frame provider: {error.GetCString()}")
+        report(f"LLDB does not take the frame provider: {error.GetCString()}")
 
 
 def _needs_provider(target: lldb.SBTarget) -> bool:
@@ -99,7 +101,7 @@ def _needs_provider(target: lldb.SBTarget) -> bool:
                 modules.judge(*(() if is_plugged(target) else (_JUDGING,)))
                 return modules.can_change_stacks(settings)
         except SFrameError:
-            return True  # the provider says why
+            return False  # SFrame cannot unwind this target; the `sframe` commands say why
         finally:
             mutex.unlock()
     # Without a process, only the program is examined: LLDB may be making other modules, as from a core file.
@@ -127,8 +129,8 @@ def _unplug(target: lldb.SBTarget) -> None:
             _remove(known)
         elif process.GetState() == lldb.eStateStopped:
             event_thread.settle(target.GetDebugger())
-            with event_thread.unheard(target) as is_unheard:
-                if is_unheard or event_thread.is_current():
+            if not stack_changes.are_heard(target) or event_thread.is_current():
+                with stack_changes.unheard(target):
                     _remove(known)
             event_thread.settle(target.GetDebugger())
 

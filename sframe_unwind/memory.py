@@ -32,6 +32,10 @@ CHUNK = 1 << _CHUNK_BITS
 """Number of bytes that one read fetches.  Debug stubs accept this size in one packet, and it serves many frames."""
 
 
+_MOST_AHEAD = 1 << 16
+"""Maximum number of bytes that one read of a stack fetches."""
+
+
 class Data(Protocol):
     """Bytes to decode.  :class:`bytes` and :class:`LazyBytes` implement it."""
 
@@ -176,6 +180,40 @@ class WordReader(ChunkCache):
             chunk, offset = self.read(address, WORD_SIZE), 0
         word: int = self._unpack(chunk, offset)[0]
         return word
+
+
+class ReadAhead:
+    """A :data:`ReadMemory` for a stack, which is read from one end to the other: the deeper, the more at a time.
+
+    Each read can cost one packet, for which a debug server takes more time than for the bytes in it.
+
+    :param read: reads the memory; the memory must not change during the life of this object.
+    """
+
+    def __init__(self, read: ReadMemory) -> None:
+        self._read = read
+        self._start = 0
+        self._ahead = b""
+        self._next = CHUNK
+
+    def __call__(self, address: int, size: int) -> bytes:
+        """Return ``size`` bytes at ``address``.
+
+        :raises MemoryReadError: not all of the bytes can be read.
+        """
+        offset = address - self._start
+        if 0 <= offset <= len(self._ahead) - size:
+            return self._ahead[offset : offset + size]
+        follows = offset == len(self._ahead)
+        self._next = min(2 * self._next, _MOST_AHEAD) if follows else CHUNK
+        if self._next > size:
+            try:
+                self._start, self._ahead = address, self._read(address, self._next)
+                return self._ahead[:size]
+            except MemoryReadError:  # the end of the stack's memory is near
+                self._next = CHUNK
+        self._start, self._ahead = address, self._read(address, size)
+        return self._ahead
 
 
 def read_c_string(read: ReadMemory, address: int, limit: int) -> str:

@@ -16,6 +16,7 @@ import pytest
 from tests import tiers, transcripts
 from tests.abis import summary
 from tests.hanging import WHOLE_TEST
+from tests.missing import fixed_addresses_needed
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 _BUILDS_A_KERNEL = CHECKOUT / "tests/kernel/test_booted.py"
@@ -67,6 +68,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=[item for item in items if not chosen[item]])
     items[:] = [item for item in items if chosen[item]]
     items.sort(key=lambda item: item.path != _BUILDS_A_KERNEL)
+
+
+@pytest.fixture
+def fixed_addresses() -> None:
+    """End a test that compares addresses of two sessions if they differ in each, also without the plugin."""
+    fixed_addresses_needed()
 
 
 def _case(item: pytest.Item) -> tiers.Case:

@@ -1,4 +1,4 @@
-"""The import statements of files."""
+"""The import statements of a file."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Import(NamedTuple):
 
 
 def imports_of(path: Path, module: str) -> Iterator[Import]:
-    """Yield the imports of a file, wherever they are in it.
+    """Yield the imports of a file, lazy ones too.
 
-    :param module: the name of the file's module, for the importer.
+    :param module: the name of its module.
     """
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):

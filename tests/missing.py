@@ -3,10 +3,14 @@
 On a user's machine, the test is skipped with a message about the missing part.  If the environment variable ``CI`` is
 set, as it is by CI services, a missing package, debugger, emulator or browser is a failure, because skip messages are
 not read there.
+
+What the machine itself cannot do is skipped there too: the probes of ``sframe-unwind doctor``, which run the debugger
+alone, find that out.  The last lines of a run count the skipped tests by reason.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +19,8 @@ from typing import NoReturn
 
 import pytest
 
+from sframe_unwind.machine import gdb, linux, lldb
+from sframe_unwind.machine.finding import Finding
 from tools.binutils import ToolchainUnavailable
 
 IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
@@ -33,6 +39,42 @@ def absent(what: str) -> NoReturn:
 def not_on_this_system(why: str) -> NoReturn:
     """End the test: the kernel of this machine lacks the tested feature, and no package changes that."""
     raise pytest.skip.Exception(why)
+
+
+def gdb_needed(program: str, ability: str) -> None:
+    """End the test if a GDB without the plugin lacks an ability on this machine.
+
+    :param program: its path.
+    :param ability: the name of a probe of :mod:`sframe_unwind.machine.gdb`.
+    """
+    for finding in gdb.probe(program):
+        if finding.name in (gdb.STARTS, ability):
+            _needed(finding)
+
+
+def recordings_needed() -> None:
+    """End the test if the kernel does not permit to record."""
+    _needed(_records())
+
+
+def core_files_needed() -> None:
+    """End the test if the kernel does not write core files where a process runs."""
+    _needed(_cores())
+
+
+def fixed_addresses_needed() -> None:
+    """End the test if no debugger can run a program twice at the same addresses, which the test compares."""
+    _needed(_randomisation())
+
+
+_randomisation = functools.cache(lldb.randomisation)
+_records = functools.cache(linux.records)
+_cores = functools.cache(linux.cores)
+
+
+def _needed(finding: Finding) -> None:
+    if finding.works is False:
+        not_on_this_system(finding.sentence())
 
 
 def package_needed(name: str) -> None:

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from sframe_unwind.machine import gdb
+from sframe_unwind.machine.finding import Finding
 from tests import missing
 from tools.binutils import ToolchainUnavailable
 
+pytest_plugins = ["pytester"]
 TESTS = Path(__file__).resolve().parent
 
 
@@ -28,3 +31,22 @@ def test_what_is_missing(monkeypatch: pytest.MonkeyPatch, in_ci: bool, outcome: 
         raise ToolchainUnavailable("no such assembler")
     with pytest.raises(pytest.skip.Exception, match="another kernel"):
         missing.not_on_this_system("another kernel")
+
+
+@pytest.mark.parametrize("in_ci", [False, True])
+def test_what_the_machine_cannot_do_is_skipped_everywhere(monkeypatch: pytest.MonkeyPatch, in_ci: bool) -> None:
+    refused = Finding("GDB", gdb.CALLS, False, "Bad address", "install another")
+    starts = Finding("GDB", gdb.STARTS, True, "yes")
+    monkeypatch.setattr(missing, "IN_CI", in_ci)
+    monkeypatch.setattr(gdb, "probe", lambda _: (starts, refused))
+    with pytest.raises(pytest.skip.Exception, match="GDB: calls functions: Bad address; install another"):
+        missing.gdb_needed("gdb", gdb.CALLS)
+    missing.gdb_needed("gdb", gdb.WRITES)  # another ability
+    monkeypatch.setattr(missing, "_records", lambda: refused)
+    with pytest.raises(pytest.skip.Exception, match="Bad address"):
+        missing.recordings_needed()
+
+
+def test_what_is_not_known_about_the_machine_skips_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(missing, "_cores", lambda: Finding("Linux", "core files", None, "not known"))
+    missing.core_files_needed()

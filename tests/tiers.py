@@ -30,6 +30,7 @@ WITHOUT_QUICK: Mapping[str, str] = {
     "tests/cli/test_readelf.py": "all builds of all samples",
     "tests/cli/test_shells.py": "shells",
     "tests/cli/test_starting.py": "the start of processes",
+    "tests/image/test_rewritten.py": "a tool that rewrites files",
     "tests/lint/test_producers.py": "several linkers and compilers",
     "tests/report/test_page.py": "a browser",
     "tests/sframe/test_properties.py": "random sections by the thousand",

@@ -22,6 +22,9 @@ TIMEOUT = 600
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 """File of the package debian-archive-keyring with the keys of all supported releases."""
 
+CHECKING_SIGNATURES = ("sqv", "gpgv")
+"""The programs with which apt checks the signature of a release: it chooses one that is installed."""
+
 CONFIGURATION = """\
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
@@ -69,9 +72,9 @@ def system_mirror() -> Mirror:
     """
     if platform.machine() != "x86_64":
         raise FetchError(f"the packages are for x86_64, and this machine is {platform.machine()}")
-    for command in ("apt-get", "dpkg-deb", "gpgv"):
-        if shutil.which(command) is None:
-            raise FetchError(f"{command} is not installed")
+    for commands in (("apt-get",), ("dpkg-deb",), CHECKING_SIGNATURES):
+        if not any(map(shutil.which, commands)):
+            raise FetchError(f"{' or '.join(commands)} is not installed")
     if not KEYRING.exists():
         raise FetchError(f"{KEYRING} does not exist (package debian-archive-keyring)")
     uris = _run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Origin: Debian", "Label: Debian"])

@@ -25,7 +25,7 @@ if str(CHECKOUT) not in sys.path:  # when run as a script
 from tools.debian import FetchError, download, unpack  # noqa: E402
 from tools.ending import exit_with  # noqa: E402
 from tools.kept import kept  # noqa: E402
-from tools.setup import Package, install_packages  # noqa: E402
+from tools.packages import Package, install_packages  # noqa: E402
 
 CACHE = CHECKOUT / ".cache" / "debian-kernel"
 TESTED = ("bookworm/amd64", "trixie/amd64", "bookworm/s390x")

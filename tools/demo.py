@@ -14,6 +14,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(CHECKOUT))
 
+from sframe_unwind.machine.personality import gdb_settings, lldb_settings  # noqa: E402
 from tests.samples.build import BuildError, build  # noqa: E402
 from tools.binutils import ToolchainUnavailable  # noqa: E402
 from tools.debuginfod import NO_SERVER  # noqa: E402
@@ -64,6 +65,7 @@ def _gdb(gdb: str, program: Path, commands: tuple[str, ...]) -> list[str]:
     """Stop the program in its innermost function in GDB and run the commands; print each command and its output."""
     arguments = [gdb, "-nx", "-q", "-batch"]
     setup = (
+        *gdb_settings(),
         "set debuginfod enabled off",
         "set pagination off",
         "set style enabled off",
@@ -83,7 +85,8 @@ def _gdb(gdb: str, program: Path, commands: tuple[str, ...]) -> list[str]:
 def _lldb(lldb: str, program: Path, commands: tuple[str, ...]) -> list[str]:
     """Stop the program in its innermost function in LLDB and run the commands, which LLDB prints itself."""
     arguments = [lldb, "--no-lldbinit", "--no-use-colors", "--batch"]
-    arguments += ["-O", f'command script import "{CHECKOUT / "lldb_plugin" / "sframe_lldb.py"}"']
+    for line in (*lldb_settings(), f'command script import "{CHECKOUT / "lldb_plugin" / "sframe_lldb.py"}"'):
+        arguments += ["-O", line]
     for command in ("breakpoint set -n sample_stop", "process launch -o /dev/null", *commands):
         arguments += ["-o", command]
     return [*arguments, str(program)]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,9 +24,10 @@ if str(CHECKOUT) not in sys.path:  # when run as a script
     sys.path.insert(0, str(CHECKOUT))
 
 from tools.binutils import ToolchainUnavailable, describe, provide  # noqa: E402
+from tools.debian import FetchError, download  # noqa: E402
 from tools.ending import exit_with  # noqa: E402
 from tools.kept import kept  # noqa: E402
-from tools.setup import Package, install_packages  # noqa: E402
+from tools.packages import TEST_PACKAGES, install_packages  # noqa: E402
 
 CACHE = CHECKOUT / ".cache" / "kernel"
 PAGE = CHECKOUT / "docs" / "kernel.md"
@@ -35,6 +37,9 @@ make -s -C linux ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- LD=$PWD/.cache/binu
 KCFLAGS="-B$PWD/.cache/binutils/2.47/bin/aarch64/ -Wa,--gsframe" KBUILD_MODPOST_WARN=1"""
 MODULE = f"{_MAKE} modules_prepare scripts_gdb && cp -r tests/kernel/guest/probe linux && {_MAKE} M=probe modules"
 """Builds two modules, and the commands that Linux has for GDB (``lx-symbols``)."""
+SOURCE = "linux-source-6.1"
+"""The package with the source.  Debian 12 alone has it; elsewhere its file is fetched from there."""
+SUITE = "bookworm"
 TREE = "linux"
 """The folder that the commands make in the current one."""
 TIMEOUT = 3600
@@ -79,15 +84,41 @@ def kernel() -> Built:
     :raises KernelUnavailable: a package is missing, or a command fails.
     """
     found = steps()
-    missing = install_packages([Package(name, None, "the Linux kernel") for name in found.packages])
+    missing = install_packages([package for package in TEST_PACKAGES if package.name in found.packages])
     if missing:
         raise KernelUnavailable(f"missing packages: {' '.join(package.name for package in missing)}")
+    found = _with_source(found)
     inputs = (*found.build, MODULE, _assembler(), _compiler(found), _source(found))
     digest = hashlib.sha256("\n".join(inputs).encode())
     for path in sorted(path for path in GUEST.rglob("*") if path.is_file()):
         digest.update(path.read_bytes())
     folder = kept(CACHE / f"arm64-{digest.hexdigest()[:12]}", lambda folder: _build(found, folder))
     return Built(folder / "vmlinux", folder / "Image", folder / "initrd", folder)
+
+
+def _with_source(found: Steps) -> Steps:
+    """Return the commands with the path of an archive of the source that is there; fetch it if necessary."""
+    archive = _archive(found)
+    if Path(archive).exists():
+        return found
+    try:
+        fetched = kept(CHECKOUT / ".cache" / SOURCE, _fetch_source) / archive[1:]
+    except (FetchError, subprocess.SubprocessError) as error:
+        raise KernelUnavailable(f"{SOURCE} of {SUITE}: {error}") from error
+    return found._replace(build=tuple(line.replace(archive, shlex.quote(str(fetched))) for line in found.build))
+
+
+def _fetch_source(folder: Path) -> None:
+    """Unpack the package of the source into a folder."""
+    (package,) = download(SUITE, "amd64", lambda _: [SOURCE], folder)
+    subprocess.run(["dpkg-deb", "--extract", str(package), str(folder)], check=True, timeout=TIMEOUT)
+    package.unlink()
+
+
+def _archive(found: Steps) -> str:
+    """Return the path of the archive of the source in the commands."""
+    (unpacking,) = (line for line in found.build if line.startswith("tar "))
+    return shlex.split(unpacking)[2]
 
 
 def _assembler() -> str:
@@ -106,13 +137,14 @@ def _compiler(found: Steps) -> str:
 
 def _source(found: Steps) -> str:
     """Return what tells versions of the kernel's source apart: size and time of its archive."""
-    (archive,) = re.findall(r"^tar -xf (\S+)", "\n".join(found.build), re.MULTILINE)
+    archive = _archive(found)
     status = Path(archive).stat()
     return f"{archive} {status.st_size} {status.st_mtime_ns}"
 
 
 def _build(found: Steps, folder: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+    # Linux's make refuses a path with a space or a colon.
+    with tempfile.TemporaryDirectory(dir=None if re.search(r"[\s:]", str(folder)) else folder) as temporary:
         here = Path(temporary)
         for name in ("tests", ".cache"):  # the commands are for the checkout
             (here / name).symlink_to(CHECKOUT / name)

@@ -10,6 +10,7 @@ built with; the system stays as it is.
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -55,7 +56,8 @@ def provide() -> Adapter:
     if modules is None or not loader.exists():
         raise FetchError(f"lldb-{VERSION}: the packages are not laid out as expected")
     server = folder / "lldb-server"
-    text = SERVER.format(loader=loader, libraries=libraries, program=llvm / "bin/lldb-server")
+    quoted = (shlex.quote(str(part)) for part in (loader, libraries, llvm / "bin/lldb-server"))
+    text = SERVER.format(**dict(zip(("loader", "libraries", "program"), quoted)))
     with contextlib.suppress(OSError):
         if not server.exists() or server.read_text() != text:  # the checkout may have moved
             server.write_text(text)

@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +23,8 @@ if str(ROOT) not in sys.path:  # when run as a script
     sys.path.insert(0, str(ROOT))
 
 from tools.ending import exit_with  # noqa: E402
+from tools.packages import DEMO_PACKAGES, TEST_PACKAGES, Package, install_packages  # noqa: E402
+from tools.running import run, say, tail  # noqa: E402
 
 VENV = ROOT / ".venv"
 CACHE = ROOT / ".cache"
@@ -33,62 +34,14 @@ OLDEST_LLDB = CACHE / "lldb-22.1"
 """Separate environment for the oldest LLDB, since one environment can have one version only."""
 OLDEST_LLDB_REQUIREMENTS = ("lldb-for-pwndbg==22.1.*",)
 
-APT_SECONDS = 1200
+DEMO_EXTRAS = ("gdb", "lldb")
+TEST_EXTRAS = (*DEMO_EXTRAS, "code", "survey", "cluster", "perf", "kernel", "test", "lint")
+
 PIP_SECONDS = 900
 
 
 class SetupError(Exception):
     """The set-up failed; the message is one line, or one line and the end of a tool's output."""
-
-
-class Package(NamedTuple):
-    """A Debian package, the program that it provides, and the purpose that needs it."""
-
-    name: str
-    program: str | None
-    purpose: str
-
-
-DEMO_PACKAGES = (
-    Package("gcc", "gcc", "compiling the samples"),
-    Package("libc6-dev", None, "compiling the samples"),
-)
-TEST_PACKAGES = (
-    *DEMO_PACKAGES,
-    Package("g++", "g++", "C++ samples"),
-    Package("make", "make", "the Makefile"),
-    Package("gdb", "gdb", "the system's own GDB"),
-    Package("gdbserver", "gdbserver", "remote targets"),
-    Package("lldb", "lldb", "an LLDB that takes no frames from a plugin"),
-    Package("gdb-multiarch", "gdb-multiarch", "AArch64 and s390x in the system's GDB"),
-    Package("qemu-user", "qemu-aarch64", "AArch64 and s390x"),
-    Package("gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc", "AArch64"),
-    Package("libc6-dev-arm64-cross", None, "AArch64"),
-    Package("gcc-s390x-linux-gnu", "s390x-linux-gnu-gcc", "s390x"),
-    Package("libc6-dev-s390x-cross", None, "s390x"),
-    Package("lld", "ld.lld", "PLTs of other linkers"),
-    Package("mold", "ld.mold", "PLTs of other linkers"),
-    Package("libunwind-dev", None, "code registered at run time"),
-    Package("xz-utils", "xz", "binaries from Debian's archive"),
-    Package("gpgv", "gpgv", "binaries from Debian's archive"),
-    Package("debian-archive-keyring", None, "binaries from Debian's archive"),
-    Package("libarchive13", None, "surveying packages and archives"),
-    Package("chromium", "chromium", "the page that verify writes"),
-    Package("zsh", "zsh", "completion in zsh"),
-    Package("fish", "fish", "completion in fish"),
-    Package("man-db", "man", "the manual page"),
-    Package("llvm", "llvm-strip", "the copies that convert makes are stripped"),
-    Package("linux-perf", "perf", "recordings"),
-    Package("elfutils", "eu-stack", "the stacks that backtrace is compared with"),
-    Package("linux-source-6.1", None, "a Linux kernel"),
-    Package("flex", "flex", "a Linux kernel"),
-    Package("bison", "bison", "a Linux kernel"),
-    Package("bc", "bc", "a Linux kernel"),
-    Package("libssl-dev", None, "a Linux kernel"),
-    Package("libelf-dev", None, "a Linux kernel"),
-    Package("cpio", "cpio", "a Linux kernel"),
-    Package("qemu-system-arm", "qemu-system-aarch64", "a Linux kernel"),
-)
 
 
 class Interpreter(NamedTuple):
@@ -121,105 +74,6 @@ print(json.dumps([
     ".so" in library and any(os.path.exists(os.path.join(f, library)) for f in folders),
 ]))
 """
-
-
-def say(line: str) -> None:
-    print(f"set-up: {line}", flush=True)
-
-
-def run(command: list[str], seconds: float = 60) -> subprocess.CompletedProcess[str]:
-    """Run a tool and capture its output. A tool that is missing or exceeds the time limit counts as failed."""
-    try:
-        return subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 124, f"no answer within {seconds:.0f} s")
-    except OSError as error:
-        return subprocess.CompletedProcess(command, 127, str(error))
-
-
-def tail(output: str, lines: int = 8) -> str:
-    """Return the end of a tool's output, without the notices that pip prints after the cause."""
-    remarks = ("note:", "hint:", "\N{MULTIPLICATION SIGN}", "╰─>", "│", "[end of output]")
-    told = [line.strip() for line in output.splitlines() if line.strip() and not line.strip().startswith(remarks)]
-    # Without a network pip tells the cause five times per package, before the package that it then does not find.
-    retries = [line for line in told if line.startswith("WARNING: Retrying ")]
-    told = [line for line in told if line not in retries[1:]]
-    return "\n".join("    " + line for line in told[-lines:])
-
-
-# --- Debian packages
-
-
-def missing(packages: list[Package]) -> list[Package]:
-    if shutil.which("dpkg-query") is None:
-        return [p for p in packages if p.program is not None and shutil.which(p.program) is None]
-    query = run(["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *(p.name for p in packages)])
-    installed = {line.split()[0] for line in query.stdout.splitlines() if line.endswith(" installed")}
-    return [p for p in packages if p.name not in installed]
-
-
-def as_root() -> list[str] | None:
-    """Return the prefix that runs a command as root, or None if that is not possible."""
-    if os.geteuid() == 0:
-        return []
-    if shutil.which("sudo") is None:
-        return None
-    # Without a terminal, nobody can enter a password: fail immediately.
-    sudo = ["sudo"] if sys.stdin.isatty() else ["sudo", "-n"]
-    return sudo if run([*sudo, "true"], 120).returncode == 0 else None
-
-
-def apt_install(packages: list[Package], prefix: list[str]) -> str:
-    """Install those packages that apt knows; return the end of apt's output if that fails."""
-    # `env` because sudo drops the variable; the lock may be held by another run of apt.
-    apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-yq", "-oDPkg::Lock::Timeout=300"]
-    update = run([*apt, "update"], APT_SECONDS)
-    # One unknown name would make apt install nothing at all.
-    shown = run(["apt-cache", "show", "--no-all-versions", *(p.name for p in packages)]).stdout
-    known = {line.split()[1] for line in shown.splitlines() if line.startswith("Package: ")}
-    names = [p.name for p in packages if p.name in known]
-    if not names:
-        return tail(update.stdout, 3) if update.returncode else ""
-    install = run([*apt, "install", "--no-install-recommends", *names], APT_SECONDS)
-    return tail(install.stdout) if install.returncode else ""
-
-
-def install_packages(packages: list[Package]) -> list[Package]:
-    """Install the missing packages; print and return those that are still missing."""
-    absent = missing(packages)
-    if not absent:
-        return []
-    prefix = as_root()
-    output = ""
-    if shutil.which("apt-get") is None:
-        reason = "no apt-get"
-    elif prefix is None:
-        reason = "neither root nor sudo"
-        names = " ".join(p.name for p in absent)
-        output = f"    an administrator installs them: apt-get install --no-install-recommends {names}"
-    else:
-        say("installing Debian packages: " + " ".join(p.name for p in absent))
-        output = apt_install(absent, prefix)
-        absent = missing(packages)
-        reason = "apt-get could not install them"
-    if absent:
-        purposes = "; ".join(dict.fromkeys(p.purpose for p in absent))
-        say(f"missing ({reason}): {' '.join(p.name for p in absent)}; not available without: {purposes}")
-        if output:
-            print(output, flush=True)
-    return absent
-
-
-# --- the Python environment
 
 
 def probe(path: str) -> Interpreter | None:
@@ -361,9 +215,7 @@ def main() -> int:
     try:
         with one_at_a_time():
             install_packages(list(TEST_PACKAGES if for_test else DEMO_PACKAGES))
-            make_environment(
-                {"gdb", "lldb", "code", "survey", "cluster", "perf", "kernel", "test"} if for_test else {"gdb", "lldb"}
-            )
+            make_environment(set(TEST_EXTRAS if for_test else DEMO_EXTRAS))
             if for_test:
                 make_oldest_lldb()
     except SetupError as error:

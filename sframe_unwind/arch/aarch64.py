@@ -252,6 +252,7 @@ def _arch(name: str, byteorder: ByteOrder) -> Arch:
             random=WORD_SIZE,
             random_mask=ADDRESS_MASK,
         ),
+        system_call_arguments=tuple(range(6)),
         ends_call=ends_call,
         user_registers=tuple(range(33)),  # struct user_pt_regs
         float_registers=(),

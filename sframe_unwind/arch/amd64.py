@@ -196,6 +196,7 @@ ARCH = Arch(
         rotation=17,
     ),
     pointer_guard=PointerGuard(("fs_base",), offset=0x30, symbols=(), random=WORD_SIZE, random_mask=ADDRESS_MASK),
+    system_call_arguments=(5, 4, 1, 10, 8, 9),
     ends_call=ends_call,
     user_registers=(15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, None, 16, None, None, 7),  # user_regs_struct
     float_registers=(),

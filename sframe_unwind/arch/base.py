@@ -147,6 +147,8 @@ class Arch(NamedTuple):
     certain that no call ends there, because the kernel saved the context or because it has not run yet."""
     jump_buffer: JumpBuffer
     pointer_guard: PointerGuard
+    system_call_arguments: tuple[int, ...]
+    """The registers with the arguments of a system call."""
     ends_call: Callable[[bytes], bool]
     """``(the last 8 bytes before an address)``: returns whether they end with a call instruction."""
     user_registers: tuple[int | None, ...]

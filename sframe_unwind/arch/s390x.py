@@ -223,6 +223,7 @@ ARCH = Arch(
     ),
     # The guard is that of the stack protector, whose most significant byte is 0.
     pointer_guard=PointerGuard(("acr0", "acr1"), offset=0x28, symbols=(), random=0, random_mask=ADDRESS_MASK >> 8),
+    system_call_arguments=tuple(range(2, 8)),
     ends_call=ends_call,
     user_registers=(_PSW_MASK, PC, *range(16)),  # s390_regs; the access registers after them are left out
     float_registers=_FLOAT_REGISTERS,

@@ -104,6 +104,11 @@ class CfiFunction(NamedTuple):
         """Return the start of the row for an address of the function, in bytes from the function's start."""
         return self.offsets[bisect_right(self.offsets, pc - self.start) - 1]
 
+    def row_end(self, pc: int) -> int:
+        """Return the address after the last one of the row for an address of the function."""
+        number = bisect_right(self.offsets, pc - self.start)
+        return self.start + self.offsets[number] if number < len(self.offsets) else self.end
+
     def row_at(self, pc: int) -> Row:
         """Return the row for an address of the function."""
         return self.rows[bisect_right(self.offsets, pc - self.start) - 1]

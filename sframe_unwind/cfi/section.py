@@ -152,6 +152,14 @@ class CfiSection:
         function = self.function_at(pc)
         return None if function is None else CfiMatch(function.rule_at(pc, self._arch), function.cie.signal)
 
+    def row_end(self, pc: int) -> int | None:
+        """Return the end address of the row for an address; ``None``: no FDE contains it.
+
+        See :meth:`function` for exceptions.
+        """
+        function = self.function_at(pc)
+        return None if function is None else function.row_end(pc)
+
 
 class PlacedCfi(NamedTuple):
     """CFI of a file, for a module that is loaded at another address than the file has."""
@@ -171,3 +179,8 @@ class PlacedCfi(NamedTuple):
     def match(self, pc: int) -> CfiMatch | None:
         """Return the rule for an address of the process; see :meth:`CfiSection.match`."""
         return self.section.match(pc - self.bias & ADDRESS_MASK)
+
+    def row_end(self, pc: int) -> int | None:
+        """Return the end, in the process, of the row for an address of the process; see :meth:`CfiSection.row_end`."""
+        end = self.section.row_end(pc - self.bias & ADDRESS_MASK)
+        return None if end is None else end + self.bias & ADDRESS_MASK

@@ -31,7 +31,20 @@ from sframe_unwind.cli.status import (
 )
 from sframe_unwind.errors import SFrameError
 
-_NAMES = ("dump", "lookup", "verify", "lint", "convert", "survey", "perf", "backtrace", "gdb", "lldb", "plugin")
+_NAMES = (
+    "dump",
+    "lookup",
+    "verify",
+    "lint",
+    "convert",
+    "survey",
+    "perf",
+    "backtrace",
+    "gdb",
+    "lldb",
+    "plugin",
+    "doctor",
+)
 """The commands, in the order of the help; each is the name of a module of this package."""
 
 
@@ -121,6 +134,18 @@ def _run(arguments: list[str]) -> int:
 
 class _Parser(argparse.ArgumentParser):
     """A parser that reports an error in one line."""
+
+    def parse_known_args(  # type: ignore[override]  # typeshed overloads it by the type of the namespace
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse arguments, and report one that is not known with the command that does not know it.
+
+        argparse lets the parser of the whole command line report it, which names no command.
+        """
+        parsed, unknown = super().parse_known_args(args, namespace or argparse.Namespace())
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
         program, _, command = self.prog.partition(" ")

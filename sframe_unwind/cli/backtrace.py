@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable
 
@@ -27,6 +28,7 @@ from sframe_unwind.cli.file_options import add_file_arguments, found_files
 from sframe_unwind.cli.output import terminal_columns
 from sframe_unwind.cli.status import CANNOT, DONE, complain
 from sframe_unwind.errors import ContextError, FileError
+from sframe_unwind.process.base import Thread
 from sframe_unwind.process.core_file import Core, open_core
 from sframe_unwind.process.core_target import CoreTarget
 from sframe_unwind.process.files import DEBUG_FOLDER, Files
@@ -35,14 +37,22 @@ from sframe_unwind.process.live_target import LiveTarget
 from sframe_unwind.process.objects import LoadedObject
 from sframe_unwind.process.stacks import named, of_context
 from sframe_unwind.process.vmcore import KernelObject, VmcoreTarget
+from sframe_unwind.report.groups import grouped
 from sframe_unwind.report.stack import Stack, to_text
 from sframe_unwind.report.terminal import printable
+
+_MANY = 20
+"""On a terminal, the equal stacks of more threads than this are shown once."""
+
+_ELSEWHERE = "--sysroot FOLDER, --debug-dir FOLDER or --debuginfod gives them"
 
 EXAMPLES = """\
   sframe-unwind backtrace --core core
   sframe-unwind backtrace --core core --exe ./program --sysroot /srv/device
   sframe-unwind backtrace --pid 1234 --json
   sframe-unwind backtrace --pid 1234 --debuginfod
+  sframe-unwind backtrace --pid 1234 --group
+  sframe-unwind backtrace --pid 1234 --thread 1240 --thread worker
   sframe-unwind backtrace --vmcore vmcore --exe vmlinux --modules /lib/modules/6.1.0
   sframe-unwind backtrace --core core --regs pc=0x401234,sp=0x7f001000,fp=0
   sframe-unwind backtrace --core core --ucontext 0x4c5a20
@@ -80,6 +90,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n", dest="limit", metavar="LIMIT", type=_limit, help="show at most so many frames of each stack"
     )
+    parser.add_argument(
+        "--thread",
+        metavar="TID|NAME",
+        action="append",
+        help="show only threads with this id or name; may be repeated",
+    )
+    parser.add_argument(
+        "--group",
+        action=argparse.BooleanOptionalAction,
+        help=f"show equal stacks once, with all of their threads (default: for more than {_MANY}, on a terminal)",
+    )
     parser.add_argument("--no-lines", dest="lines", action="store_false", help="no source lines, no inlined functions")
     parser.add_argument("--wide", action="store_true", help="never cut names to the width of the terminal")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -98,7 +119,16 @@ def run(options: argparse.Namespace) -> int:
     source = open_core(options.core) if options.core is not None else Live(options.pid)
     find = wanted_context(options, source)
     target, files = _opened(source, options)
-    return _shown(options, target, find, lambda: files.refused)
+    status = _shown(options, target, find, lambda: files.refused)
+    lines = list(files.unfit.values())
+    lost = target.lost_files() if isinstance(target, CoreTarget) else []
+    names = sorted({path.rpartition("/")[2] for path in (*files.unfit, *lost)})
+    if len(names) > len(lines) or len(lines) > 1:
+        of = options.core or f"process {options.pid}"
+        lines = [f"{of}: not found, or not the files that were loaded: {', '.join(names)}; {_ELSEWHERE}"]
+    for line in lines:
+        complain(line)
+    return CANNOT if lines else status
 
 
 def _shown(
@@ -117,17 +147,36 @@ def _shown(
     if find is not None:
         stacks = [of_context(find(target), target, options.limit)]
     else:
-        stacks = [named(target.unwind(thread), target.code, options.limit) for thread in target.threads]
+        threads = _wanted(target.threads, options.thread)
+        stacks = [named(target.unwind(thread), target.code, options.limit) for thread in threads]
+    shown = {frame.module for stack in stacks for frame in stack.frames}
+    modules = [found for found in target.code.all if found.name in shown]
+    for found in modules:
+        if isinstance(found, LoadedObject) and found.lacks:
+            complain(found.lacks)
     if options.json:
-        shown = {frame.module for stack in stacks for frame in stack.frames}
-        modules = [found for found in target.code.all if found.name in shown]
-        threads = [stack.to_json() for stack in stacks]
-        json.dump({"threads": threads, "modules": [_module_json(found) for found in modules]}, sys.stdout)
+        shown_threads = [stack.to_json() for stack in stacks]
+        json.dump({"threads": shown_threads, "modules": [_module_json(found) for found in modules]}, sys.stdout)
         print()
     else:
         columns = terminal_columns(options.wide)
-        print("\n\n".join(_text(stack, columns) for stack in stacks))
+        is_grouped = options.group if options.group is not None else sys.stdout.isatty() and len(stacks) > _MANY
+        print("\n\n".join(_text(stack, columns) for stack in (grouped(stacks) if is_grouped else stacks)))
     return CANNOT if target.missing or refused() else DONE
+
+
+def _wanted(threads: Sequence[Thread], names: Sequence[str] | None) -> Sequence[Thread]:
+    """Return the threads that the user named; all, if none is named.
+
+    :raises FileError: no thread has an id or name.
+    """
+    if names is None:
+        return threads
+    for name in names:
+        if not any(name in (str(thread.id), thread.name) for thread in threads):
+            known = sorted({f"{thread.name}" for thread in threads})
+            raise FileError(f"--thread: no thread has the id or the name {name}; the names are {', '.join(known)}")
+    return [thread for thread in threads if not {str(thread.id), thread.name}.isdisjoint(names)]
 
 
 def _text(stack: Stack, columns: int | None) -> str:

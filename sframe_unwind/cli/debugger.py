@@ -7,10 +7,11 @@ import shutil
 import signal
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 from sframe_unwind.cli.status import CANNOT, complain
 from sframe_unwind.errors import PACKAGES, FileError
+from sframe_unwind.machine.personality import lldb_settings
 
 _INSTALLED = "plugins"
 """The folder of the plugins in an installed package; in a checkout, they are beside the package."""
@@ -36,6 +37,8 @@ class Debugger(NamedTuple):
     """Command that loads the script; ``{}`` stands for its path."""
     python_package: str = ""
     """The place of its Python package, relative to the folder that contains ``bin``; empty: it needs no help."""
+    settings: Callable[[], tuple[str, ...]] = tuple
+    """Returns the commands that it needs on this machine before the program is loaded."""
 
     def load_line(self) -> str:
         """Return the command that loads the plugin, in the form for the init file.
@@ -59,6 +62,7 @@ LLDB = Debugger(
     'command script import "{}"',
     # Packages of Debian look in /usr/lib/local/lib, where there is nothing.
     "lib/python3*/dist-packages/lldb/__init__.py",
+    lldb_settings,
 )
 
 
@@ -68,34 +72,43 @@ def start(debugger: Debugger, arguments: list[str]) -> int:
     :param arguments: the user's arguments for the debugger.
     :raises FileError: the plugin is not installed.
     """
-    name, variable = debugger.name, debugger.variable
-    load = [debugger.option, debugger.load_line()]
-    wanted = os.environ.get(variable)
-    program = _find(wanted or name)
+    load = [word for line in (*debugger.settings(), debugger.load_line()) for word in (debugger.option, line)]
+    program = found(debugger)
     if program is None:
-        remedy = f"{variable} names it" if wanted else f"pip install {PACKAGES[name]} installs it"
-        complain(f"{wanted or name}: no such debugger ({remedy})")
+        complain(not_found(debugger))
         return CANNOT
     sys.stdout.flush()
     # Python ignores these signals, and the debugger and its programs would inherit this.
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)
     try:
-        os.execve(program, [program, *load, *arguments], _environment(debugger, program))
+        os.execve(program, [program, *load, *arguments], environment(debugger, program))
     except OSError as error:
         complain(f"{program}: cannot start: {error.strerror or error}")
     return CANNOT
 
 
-def _environment(debugger: Debugger, program: str) -> dict[str, str]:
+def environment(debugger: Debugger, program: str) -> dict[str, str]:
     """Return the environment for a debugger, in which Python looks for the debugger's own package first."""
-    environment = dict(os.environ)
+    variables = dict(os.environ)
     pattern = debugger.python_package
     for package in sorted(Path(program).resolve().parents[1].glob(pattern))[:1] if pattern else []:
-        others = environment.get("PYTHONPATH")
+        others = variables.get("PYTHONPATH")
         folders = [str(package.parents[1]), *([others] if others else []), _DEBIAN_PACKAGES]
-        environment["PYTHONPATH"] = os.pathsep.join(folders)
-    return environment
+        variables["PYTHONPATH"] = os.pathsep.join(folders)
+    return variables
+
+
+def found(debugger: Debugger) -> str | None:
+    """Return the path of the debugger that :func:`start` starts; ``None``: there is none."""
+    return _find(os.environ.get(debugger.variable) or debugger.name)
+
+
+def not_found(debugger: Debugger) -> str:
+    """Return the message that there is no such debugger, and what helps."""
+    wanted = os.environ.get(debugger.variable)
+    remedy = f"{debugger.variable} names it" if wanted else f"pip install {PACKAGES[debugger.name]} installs it"
+    return f"{wanted or debugger.name}: no such debugger ({remedy})"
 
 
 def _find(command: str) -> str | None:

@@ -93,6 +93,8 @@ class Checker:
             run.presumes,
             run.complete,
             run.ends_as_entered,
+            run.stores,
+            run.passed,
         )
         if run.is_local and not result.findings and not starts and len(self._remembered) < _MAX_REMEMBERED:
             self._remembered[key] = self.pool.common(result)

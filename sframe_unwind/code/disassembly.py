@@ -45,7 +45,16 @@ class Disassembler:
             tuple(registers),
             any(found.group(group) for group in self._jumping),
             tuple(memory),
+            self._written(found),
+            tuple(getattr(operand, "access", 0) or 0 for operand in found.operands if operand.type == _MEMORY_OPERAND),
         )
+
+    def _written(self, found: Any) -> frozenset[int]:
+        """Return the followed registers that an instruction writes; none for s390x, where capstone does not know."""
+        if not self._machine.has_access:
+            return frozenset()
+        _, written = found.regs_access()
+        return frozenset(number for register in written for number in self._numbers(register)[:1])
 
     def _place(self, operand: Any) -> tuple[Expression | None, int, tuple[int, ...]]:
         place = operand.mem

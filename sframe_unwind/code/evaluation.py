@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Callable, Union
+from collections.abc import Iterable
+from typing import Callable, NamedTuple, Union
 
 from sframe_unwind.code.instruction import (
     ADD,
@@ -11,6 +12,8 @@ from sframe_unwind.code.instruction import (
     CHOICE,
     COMPUTED,
     CONSTANT,
+    DIRECTED,
+    DIRECTION,
     EXTEND,
     INVERSE,
     LOAD,
@@ -32,6 +35,7 @@ from sframe_unwind.code.instruction import (
 )
 from sframe_unwind.code.jump_tables import Entries, Entry
 from sframe_unwind.code.machines import Machine
+from sframe_unwind.code.reach import ANYWHERE, has_reach
 from sframe_unwind.code.stack_order import is_above, may_overlap, overlaps, with_top
 from sframe_unwind.code.state import Frame, Slot, State
 from sframe_unwind.code.values import (
@@ -47,7 +51,6 @@ from sframe_unwind.code.values import (
     OTHER_BASE,
     REPLACED,
     SIGNED,
-    STACK,
     STACK_BASE,
     SYMBOL,
     TABLE_BASE,
@@ -63,6 +66,8 @@ from sframe_unwind.code.values import (
     on_stack,
     plus,
     scaled,
+    top_number,
+    with_top_number,
 )
 
 ReadConstant = Callable[[int, int], Union[int, None]]
@@ -79,6 +84,18 @@ _MIN_ADDRESS = 0x1000
 _MIN_KERNEL_ADDRESS = 1 << 30
 """The least distance of kernel addresses from 0, as numbers with a sign; they are negative."""
 _MAX_SLOTS = 256
+_BITS_OF_BYTE = 8
+
+
+class Written(NamedTuple):
+    """A store of a function outside of its own frame."""
+
+    register: int
+    """The register that held the address at the entry; the stack pointer: the CFA."""
+    offset: int
+    """Distance of the store from that address in bytes."""
+    size: int
+    """Size in bytes."""
 
 
 class Evaluator:
@@ -93,6 +110,7 @@ class Evaluator:
         self._read = read_constant
         self.entries = Entries()
         self._bounds = frame.bounds
+        self._reaches = frame.reaches
         self._leaking = frame.entry_fp[0], frame.return_address[0]
         self.rests_on_call = False
         """Whether, since this was cleared, the stack pointer was taken from a register other than the frame pointer."""
@@ -100,6 +118,8 @@ class Evaluator:
         """Whether, since this was cleared, a value was stored over the return address."""
         self.has_read = False
         """Whether, since this was cleared, a constant was read from memory."""
+        self.written: set[Written] = set()
+        """The stores, since this was cleared, above the frame and through pointers that the function got."""
         self.compares_constants = False
         """Whether conditions that compare two small constants are decided; otherwise, they may hold or not."""
 
@@ -108,7 +128,7 @@ class Evaluator:
         kind = expression[0]
         if kind == REGISTER:
             value = state.registers.get(expression[1], OTHER)
-            return plus(value, expression[2]) if expression[2] else value
+            return self._plus(value, expression[2]) if expression[2] else value
         if kind == COMPUTED:
             return OTHER
         if kind == CONSTANT:
@@ -139,12 +159,20 @@ class Evaluator:
         if kind == CHOICE:
             left, right = self.value(expression[1], state, pc), self.value(expression[2], state, pc)
             return self._frame.merge(left, right)
+        if kind == DIRECTED:
+            direction = state.registers.get(DIRECTION, OTHER)
+            if direction in (number(1), number(-1)):
+                return self.value(expression[1 if direction == number(1) else 2], state, pc)
+            return self._frame.merge(self.value(expression[1], state, pc), self.value(expression[2], state, pc))
         if kind == PARTLY:
             return self._altered(self.value(expression[1], state, pc))
         if kind == SHIFT_RIGHT:
             base, offset = value = self.value(expression[1], state, pc)
             signed = offset if expression[3] else offset & _MASK
-            return number(signed >> expression[2]) if base == NUMBER else self._opaque(value)
+            if base == NUMBER:
+                return number(signed >> expression[2])
+            # Without its lowest bits, an address can be shifted back; without more of them, it is none.
+            return self._opaque(value) if expression[2] < _BITS_OF_BYTE else self._part(value)
         if kind == SIGN:
             value = self.value(expression[1], state, pc)
             return SIGNED if value == self._frame.return_address else self._opaque(value)
@@ -162,18 +190,39 @@ class Evaluator:
         found = scaled(value, count)
         if found is not None:
             return found
-        return STACK if self._is_address(value[0]) else self._opaque(value)
+        return self._indexed(STACK_BASE, value) if self._is_address(value[0]) else self._opaque(value)
 
     def _altered(self, value: Value) -> Value:
         """Return the knowledge about a value of which a part was overwritten."""
-        if value[0] == ALTERED_BASE:
-            return UNKNOWN
+        if value[0] == ALTERED_BASE or has_reach(value):
+            return UNKNOWN_BASE, value[1] if value[0] == ALTERED_BASE else ANYWHERE[1]
+        if self._is_address(value[0]):
+            return ALTERED_BASE, ANYWHERE[1]
         # Unknown numbers are also rounded to a multiple in this way.
         return ALTERED if value[0] != UNKNOWN_BASE and self._frame.is_tracked(value[0]) else OTHER
 
     def _opaque(self, value: Value) -> Value:
         """Return the knowledge about a result that was computed from a value."""
+        return ANYWHERE if self._may_be_address(value) else self._part(value)
+
+    def _part(self, value: Value) -> Value:
+        """Return the knowledge about a result from which a value cannot be found again as an address."""
         return UNKNOWN if self._frame.is_tracked(value[0]) else OTHER
+
+    def _may_be_address(self, value: Value) -> bool:
+        return self._is_address(value[0]) or has_reach(value)
+
+    def _plus(self, value: Value, offset: int) -> Value:
+        """Return a value plus a number of bytes."""
+        if not has_reach(value):
+            return plus(value, offset)
+        moved = self._reaches.moved(value, offset, offset)
+        return with_top_number(moved, top_number(value)) if offset <= 0 else moved
+
+    def _indexed(self, base: int, *values: Value) -> Value:
+        """Return the sum of values of which one is an index: it stays in the object at the address."""
+        reaches = [self._reaches.of(value) for value in values]
+        return self._reaches.with_reach(base, None if None in reaches else sum(filter(None, reaches), ()))
 
     def _load(self, address: Value, size: int, signed: bool, state: State) -> Value:
         base, offset = address
@@ -198,7 +247,11 @@ class Evaluator:
             if found is not None:
                 return number(found - (1 << 8 * size) if signed and found >> (8 * size - 1) else found)
         if base in (UNKNOWN_BASE, STACK_BASE) and size == _WORD:
-            return UNKNOWN
+            held = UNKNOWN
+            for slot, value in state.slots.items() if has_reach(address) else ():
+                if self._reaches.overlaps(address, size, slot):
+                    held = self._reaches.merged(UNKNOWN_BASE, held, value)
+            return held
         return UNKNOWN if state.leaked and size == _WORD else OTHER
 
     def _add(self, left: Value, right: Value) -> Value:
@@ -215,14 +268,15 @@ class Evaluator:
                 if entry.base is None:
                     return JUMP_ENTRY, self.entries.number(entry._replace(base=right[1]))
                 return OTHER
-            return plus(left, right[1])
+            return self._plus(left, right[1])
         if base < 0 or right[0] < 0:
             length, other = (left, right) if base < 0 else (right, left)
             return plus(self._scaled(other, length_count(length[0]) or 0), length[1])
         if UNKNOWN_BASE in (base, right[0]):
-            return UNKNOWN
+            return self._indexed(UNKNOWN_BASE, left, right)
         if self._is_address(base) != self._is_address(right[0]):
-            return STACK if not (self._frame.is_tracked(base) and self._frame.is_tracked(right[0])) else UNKNOWN
+            is_index = not (self._frame.is_tracked(base) and self._frame.is_tracked(right[0]))
+            return self._indexed(STACK_BASE if is_index else UNKNOWN_BASE, left, right)
         return self._opaque(left) if self._frame.is_tracked(base) else self._opaque(right)
 
     def _is_index(self, base: int) -> bool:
@@ -231,13 +285,15 @@ class Evaluator:
 
     def _subtract(self, left: Value, right: Value) -> Value:
         if right[0] == NUMBER:
-            return plus(left, -right[1])
+            return self._plus(left, -right[1])
         if left[0] == right[0] and left[0] not in (OTHER_BASE, UNKNOWN_BASE, STACK_BASE, TABLE_BASE, JUMP_ENTRY):
             return number(left[1] - right[1])
         if right[0] < 0:
             return plus(self._scaled(left, -(length_count(right[0]) or 0)), -right[1])
+        if self._may_be_address(right):
+            return ANYWHERE if left[0] == NUMBER else self._part(right)  # a negative address is one when it is negated
         if UNKNOWN_BASE in (left[0], right[0]):
-            return UNKNOWN
+            return self._indexed(UNKNOWN_BASE, left)
         if self._is_address(left[0]) and not self._frame.is_tracked(right[0]):
             return self._below(left)
         return self._opaque(left) if self._frame.is_tracked(left[0]) else self._opaque(right)
@@ -252,15 +308,21 @@ class Evaluator:
             return number(offset & mask)
         if mask == -1:
             return value
-        if self._is_address(base) and mask < 0 and not -mask & (-mask - 1):
+        if self._is_address(base) and _is_alignment(mask):
             if base == CFA and -mask <= self._machine.stack_alignment:
                 return base, offset & mask
-            return self._below(value)
-        return self._opaque(value)
+            return self._below(value, -mask - 1)
+        if has_reach(value) and _is_alignment(mask):
+            return self._reaches.moved(value, mask + 1, 0)
+        return self._part(value) if mask >= 0 else self._opaque(value)
 
-    def _below(self, value: Value) -> Value:
-        """Return an address in the stack at or below another: something was allocated, or the stack was aligned."""
-        return value if value[0] == STACK_BASE else (STACK_BASE, self._bounds.number(value))
+    def _below(self, value: Value, most: int = 0) -> Value:
+        """Return an address in the stack at or below another: something was allocated, or the stack was aligned.
+
+        :param most: maximum number of bytes by which it is below; 0: by an index.
+        """
+        top = top_number(value) if value[0] == STACK_BASE else self._bounds.number(value)
+        return with_top_number((STACK_BASE, self._reaches.moved(value, -most, 0)[1]), top)
 
     def _shift(self, value: Value, bits: int) -> Value:
         base, offset = value
@@ -272,7 +334,7 @@ class Evaluator:
             entry = self.entries[offset]
             if entry.base is None and bits < 8:
                 return JUMP_ENTRY, self.entries.number(entry._replace(shift=entry.shift + bits))
-        return OTHER
+        return ANYWHERE if self._may_be_address(value) else OTHER
 
     def _extend(self, value: Value, bits: int, signed: bool) -> Value:
         base, offset = value
@@ -306,7 +368,7 @@ class Evaluator:
         for address, size, expression in instruction.stores:
             if not isinstance(size, int):
                 place, extent = value(address, state, pc), value(size, state, pc)
-                if address[0] == SCALED and place == STACK:
+                if address[0] == SCALED and place[0] == STACK_BASE:
                     # By a stack pointer whose own distance from the CFA is not constant: anywhere near it.
                     place, extent = value(address[1], state, pc), UNKNOWN
                 self._fill(address, place, extent, state)
@@ -345,15 +407,15 @@ class Evaluator:
     def _new_sp(self, value: Value, state: State, pc: int) -> Value:
         """Return a name for the new stack pointer; the value that the name denoted before becomes unreachable."""
         fresh = displaced(pc) if value[0] in (STACK_BASE, OTHER_BASE) else lost(pc)
-        bounds = self._bounds
+        bounds, reaches = self._bounds, self._reaches
         top = bounds.of(value)
         for register, known in list(state.registers.items()):
-            state.registers[register] = bounds.without(fresh[0], known)
+            state.registers[register] = bounds.without(fresh[0], reaches.without(fresh[0], known))
         for slot, known in list(state.slots.items()):
             if slot[0] == fresh[0]:
                 del state.slots[slot]
             else:
-                state.slots[slot] = bounds.without(fresh[0], known)
+                state.slots[slot] = bounds.without(fresh[0], reaches.without(fresh[0], known))
         state.moved, state.tops = True, with_top(state.tops, fresh[0], top)
         return fresh
 
@@ -362,6 +424,8 @@ class Evaluator:
 
         Unrolled loops over an array on the stack go beyond its end, on paths that are never taken.
         """
+        if has_reach(place):
+            return [slot for slot in state.slots if self._reaches.overlaps(place, size, slot)]
         if not on_stack(place[0]) or not state.slots:
             return []
         base, offset = place
@@ -380,25 +444,29 @@ class Evaluator:
         An unknown number of bytes is assumed to end within the object at the address, like other stores whose
         addresses have an unknown part.
         """
-        base, offset = address
         if expression == ANYTHING:
             state.leaked = True
-        elif not on_stack(base):
+        elif not (on_stack(address[0]) or has_reach(address)):
             return
         is_unbounded = size[0] == UNKNOWN_BASE
         if not (size[0] < 0 or (size[0] == NUMBER and size[1] >= 0)):
             size = NUMBER, _WORD
         for slot in state.slots:
-            is_reached = overlaps(address, size, slot)
-            if is_reached is None and slot[0] == base:
-                is_reached = offset - _WORD < slot[1] < offset + size[1]
-            elif is_reached is None:
-                is_reached = may_overlap(state.tops, address, size[1], slot)
-            elif is_unbounded:
-                is_reached = True
-            is_reached |= is_unbounded and slot[0] == base
-            if expression == ANYTHING or is_reached:
+            if expression == ANYTHING or self._is_filled(slot, address, size, is_unbounded, state):
                 state.slots[slot] = UNKNOWN
+
+    def _is_filled(self, slot: Slot, address: Value, size: Value, is_unbounded: bool, state: State) -> bool:
+        """Return whether a store of a number of bytes, or of vector lengths, may overwrite a slot."""
+        base, offset = address
+        if has_reach(address):
+            return is_unbounded or self._reaches.overlaps(address, size[1], slot)
+        is_reached = overlaps(address, size, slot)
+        if slot[0] == base:
+            is_near = offset - _WORD < slot[1] < offset + size[1] if is_reached is None else is_reached
+            return is_unbounded or is_near
+        if is_reached is None:
+            return may_overlap(state.tops, address, size[1], slot)
+        return is_unbounded or is_reached
 
     def _is_by_frame(self, address: Expression) -> bool:
         return address[0] == REGISTER and address[1] in (self._frame.sp, self._frame.fp)
@@ -406,6 +474,10 @@ class Evaluator:
     def _store(self, address: Value, size: int, value: Value, state: State) -> None:
         slots = state.slots
         base, offset = address
+        if ENTRY <= base < SYMBOL:
+            self.written.add(Written(base - ENTRY, offset, size))
+        elif base == CFA and offset + size > 0:
+            self.written.add(Written(self._frame.sp, offset, size))
         if value[0] in self._leaking:
             state.leaked |= is_open(base) or not (on_stack(base) or base == STACK_BASE)
         if not on_stack(base):
@@ -413,7 +485,9 @@ class Evaluator:
         state.moved |= is_scaled(base)
         if slots and (size != _WORD or offset % _WORD):
             for slot in [slot for slot in slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]:
-                if size < _HALF_WORD:
+                if value[0] == UNKNOWN_BASE:
+                    slots[slot] = UNKNOWN  # stored on a condition
+                elif size < _HALF_WORD:
                     slots[slot] = self._altered(slots[slot])
                 else:
                     del slots[slot]
@@ -443,7 +517,9 @@ class Evaluator:
         preserved, is_tracked = self._machine.preserved, self._frame.is_tracked
         registers = state.registers
         for register, (base, _) in registers.items():
-            if register in preserved:
+            if register == DIRECTION:
+                registers[register] = number(1)
+            elif register in preserved:
                 if changed is not None and register in changed and register != self._frame.sp:
                     registers[register] = UNKNOWN
             elif register == self._frame.ra or not is_tracked(base):
@@ -456,6 +532,17 @@ class Evaluator:
             above = slot[1] - sp[1]
             if above < 0 or first <= above < end if slot[0] == sp[0] else not is_above(state.tops, slot, sp):
                 state.slots[slot] = UNKNOWN
+
+    def store_in_callee(self, stores: Iterable[Written], state: State) -> None:
+        """Change a state by the stores of a callee above its frame, and through pointers that it gets."""
+        sp = self._frame.sp
+        for register, offset, size in stores:
+            place = plus(
+                state.registers.get(register, OTHER), offset - (self._frame.sp_at_return[1] if register == sp else 0)
+            )
+            for slot in state.slots if on_stack(place[0]) else ():
+                if slot[0] == place[0] and place[1] - _WORD < slot[1] < place[1] + size:
+                    state.slots[slot] = UNKNOWN
 
     def move_sp(self, by: int | None, state: State, pc: int) -> None:
         """Move the stack pointer up; ``None``: it becomes unknown."""
@@ -523,6 +610,11 @@ class Evaluator:
         wanted = self._machine.comparisons if equality else self._machine.unsigned_comparisons
         base, operation = self.value(condition.operation, state, pc)
         return base == NUMBER and operation in wanted
+
+
+def _is_alignment(mask: int) -> bool:
+    """Return whether a mask rounds down to a multiple of a power of two."""
+    return mask < 0 and not -mask & (-mask - 1)
 
 
 def _is_count(value: Value) -> bool:

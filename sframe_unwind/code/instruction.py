@@ -51,6 +51,9 @@ PARTLY = 17
 SCALED = 18
 """``operand, count``: an operand plus that many lengths of scalable vectors, in granules of 8 bytes."""
 
+DIRECTED = 19
+"""``forward, backward``: one or the other, by the direction in which AMD64's string instructions proceed."""
+
 RESULT: Expression = (COMPUTED,)
 ANYTHING: Expression = (UNKNOWN,)
 
@@ -58,6 +61,8 @@ HIGH = 1000
 """Added to a vector register's number: its upper 64 bits."""
 CC_OPERATION, CC_LEFT, CC_RIGHT = 2000, 2001, 2002
 """The operation that set the condition code, and its operands."""
+DIRECTION = 2003
+"""The direction in which AMD64's string instructions proceed: 1 or -1."""
 
 
 class Kind(IntEnum):

@@ -12,15 +12,17 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from sframe_unwind.code.agreement import agrees, with_parts
 from sframe_unwind.code.disassembly import Disassembler
 from sframe_unwind.code.instruction import (
     HIGH,
     PAGE_RELATIVE,
     PC_RELATIVE,
     Instruction,
+    Kind,
 )
 from sframe_unwind.code.machines import Machine
-from sframe_unwind.code.machines.base import STOP
+from sframe_unwind.code.machines.base import STOP, Disassembled
 from sframe_unwind.code.shapes import Shapes
 from sframe_unwind.code.vex_statements import PC, Translation
 from sframe_unwind.errors import MissingExtraError
@@ -138,10 +140,25 @@ class Lifter:
         return found
 
     def lifted(self, raw: bytes) -> Instruction:
-        """Lift the instruction at the start of some bytes by VEX, independent of those lifted before."""
+        """Lift the instruction at the start of some bytes, independent of those lifted before.
+
+        Its effects are unknown if VEX and capstone do not agree on them.
+        """
+        decoded = self._disassembler.decode(raw)
+        found = self._by_vex(raw)
+        found = self._undecoded(decoded) if found is None else with_parts(found, decoded, self.machine)
+        if found is STOP or agrees(found, decoded, self.machine):
+            return found
+        if decoded is None and len(self.machine.sizes(raw, 0)) != 1:
+            return STOP  # its size is not known either
+        if found.kind is not Kind.NEXT:
+            return Instruction(found.size, Kind.STOP, (), (), (), None)
+        return self.machine.anything(found.size)
+
+    def _by_vex(self, raw: bytes) -> Instruction | None:
         found = self._lifted_at(BASES[0], raw)
         if found is None:
-            return self._undecoded(raw)
+            return None
         if not _is_relative(found):
             return found
         other = self._lifted_at(BASES[1], raw)
@@ -160,9 +177,11 @@ class Lifter:
             return None
         return Translation(block, base, self._registers, self.machine, raw).instruction()
 
-    def _undecoded(self, raw: bytes) -> Instruction:
-        """Return the known effects of an instruction that VEX does not know."""
-        found = self._disassembler.decode(raw)
+    def _undecoded(self, found: Disassembled | None) -> Instruction:
+        """Return the known effects of an instruction that VEX does not know.
+
+        :param found: the instruction by capstone.
+        """
         if found is None or found.may_jump:
             return STOP
         return self.machine.describe(found) or self.machine.anything(found.size)

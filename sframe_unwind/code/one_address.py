@@ -52,6 +52,11 @@ class AddressVerdict(NamedTuple):
     wrong: tuple[WrongValue, ...]
 
     @property
+    def is_proved(self) -> bool:
+        """Whether the code proves all values of the rule."""
+        return self.judgements.worst is Judgement.PROVED
+
+    @property
     def why(self) -> str:
         """Why it is unknown whether the rule is right; empty: it is known, or the reason is unknown."""
         return self.judgements.why if self.judgements.worst is Judgement.UNKNOWN else ""

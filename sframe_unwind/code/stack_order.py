@@ -12,13 +12,14 @@ from sframe_unwind.code.values import (
     LENGTHS,
     NUMBER,
     STACK_BASE,
-    UNKNOWN,
     UNKNOWN_BASE,
     Value,
     is_displaced,
     is_scaled,
     length_count,
     on_stack,
+    top_number,
+    with_top_number,
 )
 
 Tops = dict[int, Value]
@@ -38,17 +39,16 @@ class Bounds:
 
     def of(self, value: Value) -> Value | None:
         """Return the value that a stack address is at or below; ``None``: not known."""
-        base, offset = value
+        base, _ = value
         if base in (STACK_BASE, UNKNOWN_BASE):
-            return self._values[offset] if offset else None
+            top = top_number(value)
+            return self._values[top] if top else None
         return value if on_stack(base) else None
 
     def without(self, base: int, value: Value) -> Value:
         """Return the remaining knowledge about a value when a base begins to name another stack pointer."""
-        if value[0] == base:
-            return UNKNOWN
-        is_bounded = value[1] and value[0] in (STACK_BASE, UNKNOWN_BASE)
-        return (value[0], 0) if is_bounded and self._values[value[1]][0] == base else value
+        top = top_number(value) if value[0] in (STACK_BASE, UNKNOWN_BASE) else 0
+        return with_top_number(value, 0) if top and self._values[top][0] == base else value
 
     def number(self, value: Value) -> int:
         """Return the number of a bound."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Callable
 
+from sframe_unwind.code.instruction import DIRECTION
 from sframe_unwind.code.machines import Machine
+from sframe_unwind.code.reach import Reaches
 from sframe_unwind.code.stack_order import NO_TOPS, Bounds, Tops, highest, may_overlap, most, shared, weakened, with_top
 from sframe_unwind.code.values import (
     ALTERED_BASE,
@@ -15,7 +17,6 @@ from sframe_unwind.code.values import (
     RETURN_ADDRESS,
     RETURN_BASE,
     SIGNED_BASE,
-    STACK,
     STACK_BASE,
     SYMBOL,
     UNKNOWN,
@@ -24,6 +25,8 @@ from sframe_unwind.code.values import (
     is_open,
     is_scaled,
     joined,
+    number,
+    with_top_number,
 )
 
 _WORD = 8
@@ -84,12 +87,14 @@ class Frame:
         self.entry_fp: Value = (ENTRY + arch.fp, 0)
         self.return_address = RETURN_ADDRESS if arch.ra is None else (ENTRY + arch.ra, 0)
         self.bounds = Bounds()
+        self.reaches = Reaches()
         self._machine = machine
+        self.also = frozenset(also)
         self._tracked = frozenset(
             (
                 *(CFA, UNKNOWN_BASE, STACK_BASE, RETURN_BASE, SIGNED_BASE, ALTERED_BASE),
                 *(self.entry_fp[0], self.return_address[0]),
-                *(ENTRY + number for number in also),
+                *(ENTRY + number for number in self.also),
             )
         )
 
@@ -103,7 +108,8 @@ class Frame:
         :param pushed: number of bytes on the stack in addition to those of the ABI; their contents are unknown.
         :param link: the register with the return address, if it is not the ABI's.
         """
-        registers: dict[int, Value] = {number: (ENTRY + number, 0) for number in self._machine.general}
+        registers: dict[int, Value] = {register: (ENTRY + register, 0) for register in self._machine.general}
+        registers[DIRECTION] = number(1)
         top = self.entry_sp[1]
         registers[self.sp] = CFA, top - pushed
         slots: dict[Slot, Value] = {(CFA, offset): UNKNOWN for offset in range(top - pushed, top, 8)}
@@ -112,6 +118,10 @@ class Frame:
         if link is not None and self.ra is not None:
             registers[self.ra], registers[link] = OTHER, self.return_address
         return State(registers, slots)
+
+    def kept(self, state: State) -> set[int]:
+        """Return the further registers that hold what they held at the entry."""
+        return {register for register in self.also if state.registers.get(register) == (ENTRY + register, 0)}
 
     def is_entry(self, state: State) -> bool:
         """Return whether a function can be entered in a state: nothing of the previous frame is left."""
@@ -143,8 +153,10 @@ class Frame:
         if left == right:
             return left
         if left[0] == right[0] == STACK_BASE:
-            return STACK
-        return UNKNOWN if self.is_tracked(left[0]) or self.is_tracked(right[0]) else OTHER
+            return self.reaches.merged(STACK_BASE, left, right)
+        if self.is_tracked(left[0]) or self.is_tracked(right[0]):
+            return self.reaches.merged(UNKNOWN_BASE, left, right)
+        return OTHER
 
     def join(self, state: State, other: State, address: int) -> bool:
         """Keep in a state only what another state at the same address agrees on; return whether that changed it."""
@@ -184,7 +196,7 @@ class Frame:
 
         def merge(left: Value, right: Value) -> Value:
             merged = self.merge(left, right)
-            if merged not in (UNKNOWN, STACK):
+            if merged[0] not in (UNKNOWN_BASE, STACK_BASE):
                 return merged
             one, other = bounds.of(left), bounds.of(right)
             if one and other:
@@ -194,7 +206,7 @@ class Frame:
                 tops, above = (mine, right == OTHER and one) if one else (others, left == OTHER and other)
                 distance = most(tops, above, CFA) if above else None
                 top = None if distance is None else (CFA, distance)
-            return merged if top is None else (merged[0], bounds.number(top))
+            return merged if top is None else with_top_number(merged, bounds.number(top))
 
         return merge
 
@@ -202,16 +214,16 @@ class Frame:
         if mine == others:
             return False
         changed = False
-        for number, value in list(mine.items()):
-            other = others.get(number, OTHER)
+        for register, value in list(mine.items()):
+            other = others.get(register, OTHER)
             if other != value:
-                merged = joined(address) if number == self.sp else merge(value, other)
+                merged = joined(address) if register == self.sp else merge(value, other)
                 if merged != value:
-                    mine[number] = merged
+                    mine[register] = merged
                     changed = True
-        for number, other in others.items():
-            if number not in mine and self.is_tracked(other[0]):
-                mine[number] = UNKNOWN
+        for register, other in others.items():
+            if register not in mine and self.is_tracked(other[0]):
+                mine[register] = merge(OTHER, other)
                 changed = True
         return changed
 
@@ -222,7 +234,7 @@ class Frame:
         changed = False
         for slot, value in list(mine.items()):
             other = others.get(slot)
-            if value != UNKNOWN and other != value:
+            if other != value:
                 merged = merge(value, OTHER if other is None else other)
                 changed |= merged != value
                 mine[slot] = merged

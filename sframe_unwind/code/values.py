@@ -37,11 +37,14 @@ SYMBOL: Final = 1 << 20
 OTHER: Final[Value] = (OTHER_BASE, 0)
 """Computed or loaded: certainly no copy of the CFA, the return address or the caller's frame pointer."""
 UNKNOWN: Final[Value] = (UNKNOWN_BASE, 0)
-"""Anything.  An offset other than 0 is the number of an upper bound in the interpretation's list."""
+"""Anything.  The lower half of an offset is the number of an upper bound in the interpretation's list, the upper half
+that of a reach: where in the frame it may be."""
 STACK: Final[Value] = (STACK_BASE, 0)
 """An address in the stack at a distance from the CFA that is not constant.
 
-An offset other than 0 is the number of an upper bound in the interpretation's list."""
+The offset is that of :data:`UNKNOWN`."""
+REACH_SHIFT: Final = 32
+_TOP: Final = (1 << REACH_SHIFT) - 1
 RETURN_ADDRESS: Final[Value] = (RETURN_BASE, 0)
 """The return address, if no register holds it at the entry."""
 SIGNED: Final[Value] = (SIGNED_BASE, 0)
@@ -113,6 +116,16 @@ def is_open(base: int) -> bool:
     return base in (UNKNOWN_BASE, CLOBBERED_BASE) or (base >= SYMBOL and base & 3 in (_JOINED, _LOST))
 
 
+def top_number(value: Value) -> int:
+    """Return the number of the upper bound of a value that is not exactly known; 0: it has none."""
+    return value[1] & _TOP
+
+
+def with_top_number(value: Value, top: int) -> Value:
+    """Return a value that is not exactly known with an upper bound, by its number."""
+    return value[0], value[1] & ~_TOP | top
+
+
 def on_stack(base: int) -> bool:
     """Return whether a base names the stack, so that it can identify slots."""
     return base == CFA or base >= SYMBOL
@@ -134,11 +147,11 @@ def plus(value: Value, offset: int) -> Value:
     if base in (OTHER_BASE, CLOBBERED_BASE):
         return value
     if base == ALTERED_BASE:
-        return UNKNOWN if offset else value
+        return (UNKNOWN_BASE, start) if offset else value
     if base == REPLACED_BASE:
         return OTHER if offset else value
     if base in (STACK_BASE, UNKNOWN_BASE):
-        return value if offset <= 0 else (base, 0)
+        return value if offset <= 0 else (base, start & ~_TOP)
     if base == SIGNED_BASE:
         return OTHER
     if base == TABLE_BASE:

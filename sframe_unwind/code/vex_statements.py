@@ -157,7 +157,9 @@ class Translation:
     def _compare_and_swap(self, statement: Any) -> None:
         self._swaps = True
         size, address = SIZES.get(self._operands.type(statement.dataLo), 8), self._operands.value(statement.addr)
-        if self._operands.value(statement.dataLo) != (LOAD, address, size, False) or statement.dataHi is not None:
+        if statement.dataHi is not None:
+            self._stores += [(address, size, ANYTHING), (moved(address, size), size, ANYTHING)]
+        elif self._operands.value(statement.dataLo) != (LOAD, address, size, False):
             self._stores.append((address, size, ANYTHING))
         self._operands.temporaries[statement.oldLo] = ANYTHING if size == 8 else RESULT
         if statement.oldHi != 0xFFFFFFFF:

@@ -15,6 +15,7 @@ from sframe_unwind.report.compare import WRONG, ByCode, JudgeRow
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.table import Match
 from sframe_unwind.unwind.modules import Found, Modules, RunTimeMatch
+from sframe_unwind.unwind.precedence import JudgeRule, Verdict
 from sframe_unwind.unwind_rule import UnwindRule
 
 if TYPE_CHECKING:
@@ -104,6 +105,34 @@ def _judged(process: ProcessCode, pc: int, of_row: bool) -> ByCode | None:
         return ByCode(WRONG, _sentence(process, function, pc, verdict, isinstance(found.match, Match)))
     why = verdict.why if function.is_complete else "it takes too long to follow all of the function"
     return ByCode(str(verdict), why)
+
+
+def rule_judge(process: ProcessCode, max_size: int = _MAX_SIZE, most: int | None = None) -> JudgeRule:
+    """Return the function that judges rules by the code of a process, for mode ``auto``.
+
+    Nothing is proved or refuted where the extra is not installed, or the function is not interpreted as a whole.
+
+    :param max_size: maximum size of a function that is interpreted, in bytes.
+    :param most: maximum number of addresses at which rules are judged; ``None``: there is none.
+    """
+    asked: set[int] = set()
+
+    def judge(found: Found, pc: int, rule: UnwindRule) -> Verdict:
+        if most is not None and pc not in asked and len(asked) >= most:
+            return Verdict.UNKNOWN
+        asked.add(pc)
+        try:
+            function = function_at(process, found, pc, max_size=max_size)
+        except MissingExtraError:
+            return Verdict.UNKNOWN
+        if isinstance(function, str) or not function.is_complete:
+            return Verdict.UNKNOWN
+        verdict = function.verdict(pc, rule)
+        if verdict.wrong:
+            return Verdict.REFUTED
+        return Verdict.PROVED if verdict.is_proved else Verdict.UNKNOWN
+
+    return judge
 
 
 def function_at(

@@ -135,9 +135,10 @@ class Command(NamedTuple):
 
 MODE = Command(
     "mode",
-    "[always | fallback | off]",
+    "[auto | always | fallback | off]",
     "Show or set which frames are unwound from SFrame",
-    "always (the default): every frame that SFrame covers\n"
+    "auto (the default): frames that DWARF CFI does not describe, and those for which it is wrong by the machine code\n"
+    "always: every frame that SFrame covers\n"
     "fallback: frames for which the module has no DWARF CFI\n"
     "off: none, {debugger}'s own unwinder unwinds every frame",
     positional=1,
@@ -145,7 +146,7 @@ MODE = Command(
 STRICT = Command(
     "strict",
     "[on | off]",
-    "Show or set whether mode 'always' unwinds every frame that SFrame covers by SFrame",
+    "Show or set whether SFrame alone unwinds every frame that it covers, in the modes auto and always",
     "off (the default): where DWARF CFI gives the same caller as SFrame, {debugger}'s own unwinder unwinds the frame,\n"
     "because it knows more registers; on: SFrame alone unwinds every frame that it covers.",
     positional=1,

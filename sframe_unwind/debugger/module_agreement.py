@@ -17,7 +17,8 @@ from sframe_unwind.cfi.rules import CfiRules, NoRule, Said
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import ChunkCache, ReadMemory
 from sframe_unwind.unwind.modules import Module
-from sframe_unwind.unwind.stub_rows import Piece, is_plt, rules_of_plt
+from sframe_unwind.unwind.pieces import pieces_of
+from sframe_unwind.unwind.stub_rows import Piece
 from sframe_unwind.unwind_rule import CFA, UnwindRule
 
 _BATCH = 8
@@ -86,15 +87,8 @@ class ModuleAgreement:
             section = self._module.section
             if section is None or section.arch not in (None, self._arch):
                 return  # unused SFrame gives no frames
-            for table in section.tables:
-                for function in table.functions():
-                    if is_plt(function, self._arch):
-                        yield from map(self._compare, rules_of_plt(function, self._arch, self._memory.read))
-                        continue
-                    offsets, rules = table.interpreted_rows(function, table.rules[function.fde.fde_type])
-                    starts = [function.start + offset for offset in offsets]
-                    pieces = zip(starts, [*starts[1:], function.end], rules)
-                    yield max(map(self._compare, pieces), default=Difference.NONE)
+            for pieces in pieces_of(section, self._arch, self._memory.read):
+                yield max(map(self._compare, pieces), default=Difference.NONE)
         except SFrameError:
             yield Difference.NO_CFI  # decided for each stack
 

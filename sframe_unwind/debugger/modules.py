@@ -9,6 +9,7 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.debug_files import FindDebugFiles
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.elf_image import build_id_in, read_image
+from sframe_unwind.image.rewritten import rewriter
 from sframe_unwind.memory import LazyBytes, ReadMemory, lazy_memory
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module
@@ -44,7 +45,8 @@ def loaded_module(
 
     :param name: its path.
     :param ranges: start and end addresses of its code, which may include other sections between.
-    :param sections: the sections that the debugger knows, by their names.
+    :param sections: the sections that the debugger knows, by their names; with those of
+        :data:`sframe_unwind.image.rewritten.MARKS`, if it knows them.
     :param header: address of its ELF header.
     :param read: reads the memory of the process.
     :param code_size: size of its code in bytes, if it differs from the size of the ranges.
@@ -87,4 +89,7 @@ def loaded_module(
 
         return placed_by_sections(debug_files(load_build_id), arch, sections)
 
-    return Module(name, ranges, load, load_cfi, code_size, load_build_id, load_debug_cfi)
+    def load_rewriter() -> str:
+        return rewriter({section: start for section, (start, _) in sections.items()})
+
+    return Module(name, ranges, load, load_cfi, code_size, load_build_id, load_debug_cfi, load_rewriter)

@@ -16,14 +16,18 @@ from sframe_unwind.report import compare, stack, status
 from sframe_unwind.report.compare import Comparison
 from sframe_unwind.report.stack import Stack
 from sframe_unwind.unwind.modules import Modules
+from sframe_unwind.unwind.precedence import Precedence
 
 
-def status_lines(modules: Modules, settings: Settings, debugger: str) -> list[str]:
+def status_lines(
+    modules: Modules, settings: Settings, debugger: str, precedence: Precedence | None = None
+) -> list[str]:
     """Return the lines of ``sframe status``.
 
     :param debugger: the debugger's version, and the features that it lacks.
+    :param precedence: decides between SFrame and CFI in mode ``auto``; ``None``: unused rows are not counted.
     """
-    lines = status.to_text(modules, str(settings), [about(debugger)])
+    lines = status.to_text(modules, str(settings), [about(debugger)], precedence if settings.decides else None)
     return lines if modules.run_time is None else [*lines, *modules.run_time.describe()]
 
 

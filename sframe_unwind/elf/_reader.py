@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import struct
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -20,15 +19,17 @@ from typing import BinaryIO, NamedTuple
 
 from elftools.elf.elffile import ELFFile
 from elftools.elf.enums import ENUM_E_MACHINE
-from elftools.elf.sections import Section as CompressedSection
 
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.elf.constants import PN_XNUM, PT_LOAD, SHF_COMPRESSED, SHT_NOBITS
-from sframe_unwind.errors import FileError, SFrameError, counted
+from sframe_unwind.errors import FileError, MissingExtraError, SFrameError, counted
+from sframe_unwind.image.decompression import SECTION_ZLIB, DecompressionError, section_contents
 from sframe_unwind.memory import STRUCT_MARKS
 
 _SECTION, _SEGMENT = "IIQQQQIIQQ", "IIQQQQQQ"
 """The fields of ``Elf64_Shdr`` and ``Elf64_Phdr`` as :mod:`struct` formats."""
+_COMPRESSION = "I4xQQ"
+"""Those of ``Elf64_Chdr``: type, size, alignment."""
 _MAX_NAME = 1024
 """Maximum number of bytes of a section's name."""
 _OVERLAP = 2
@@ -116,6 +117,8 @@ class Reader:
     def __init__(self, stream: BinaryIO) -> None:
         start = stream.read(8)
         stream.seek(0)
+        if not start:
+            raise FileError("the file is empty")
         for magic, program in _COMPRESSED.items():
             if start.startswith(magic):
                 raise FileError(f"compressed; {program} -d decompresses it")
@@ -167,18 +170,16 @@ class Reader:
             return b""
         if not section.flags & SHF_COMPRESSED:
             return self.read(section.offset, section.size)
-        # pyelftools asks for as many bytes as the header says at once, whatever the file has.
         if section.offset + section.size > self.size:
             raise FileError(
                 f"{section.name} is compressed, and ends at {section.offset + section.size:#x}, after the file"
             )
-        fields = dict(zip(("sh_type", "sh_flags", "sh_addr", "sh_offset", "sh_size"), section[2:7]))
-        with translated(f"{section.name} cannot be decompressed"):
-            compressed = CompressedSection({**fields, "sh_addralign": section.alignment}, section.name, self._elf)
-            size: int = compressed.data_size
-        self._check_growth(section, size)
-        with translated(f"{section.name} cannot be decompressed"):
-            return bytes(compressed.data())
+        data = self.read(section.offset, section.size)
+        header = struct.Struct(self._mark + _COMPRESSION)
+        if len(data) < header.size:
+            raise FileError(f"{section.name} is compressed, and has no compression header")
+        kind, size, _ = header.unpack_from(data)
+        return self._decompressed(section, kind, data[header.size :], size)
 
     def decompressed(self, section: ElfSection) -> bytes:
         """Return the contents of a section, decompressed even if GNU tools compressed it before 2014.
@@ -190,11 +191,13 @@ class Reader:
             return data
         if data[:4] != _OLD_MAGIC:
             raise FileError(f"{section.name} is not compressed as its name says")
-        size = int.from_bytes(data[4:12], "big")
+        return self._decompressed(section, SECTION_ZLIB, data[12:], int.from_bytes(data[4:12], "big"))
+
+    def _decompressed(self, section: ElfSection, kind: int, data: bytes, size: int) -> bytes:
         self._check_growth(section, size)
         try:
-            return zlib.decompressobj().decompress(data[12:], size)
-        except zlib.error as error:
+            return section_contents(kind, data, size)
+        except (DecompressionError, MissingExtraError) as error:
             raise FileError(f"{section.name} cannot be decompressed: {error}") from error
 
     def _check_growth(self, section: ElfSection, size: int) -> None:
@@ -259,6 +262,12 @@ class Reader:
         whole = [segment for segment in segments if segment.type != PT_LOAD]  # of these, parts are read
         self._check_overlap("segments", [(segment.offset, segment.file_size) for segment in whole])
         return segments
+
+    @property
+    def program_headers(self) -> tuple[int, int]:
+        """Offset of the program headers in the file, and the offset after the last one."""
+        start: int = self._header["e_phoff"]
+        return start, start + self._segment_count() * int(self._header["e_phentsize"])
 
     def _segment_count(self) -> int:
         count: int = self._header["e_phnum"]

@@ -21,6 +21,7 @@ from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols, symbols_of
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError
 from sframe_unwind.image.build_id import find_build_id
+from sframe_unwind.image.rewritten import rewriter
 from sframe_unwind.memory import Data, LazyBytes
 from sframe_unwind.sframe import header
 from sframe_unwind.sframe.section import Section
@@ -177,6 +178,11 @@ class ElfBinary(Reader):
         notes = (segment for segment in self.segments if segment.type == PT_NOTE)
         parts = (self.read(segment.offset, min(segment.file_size, _MAX_NOTES)) for segment in notes)
         return next(filter(None, (find_build_id(data, self.byteorder) for data in parts)), "")
+
+    @property
+    def rewriter(self) -> str:
+        """What rewrote the code after linking, and left SFrame as it was, in words; empty: nothing did."""
+        return rewriter({section.name: section.address for section in self.sections})
 
     @property
     def is_kernel(self) -> bool:

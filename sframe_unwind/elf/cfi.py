@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 from sframe_unwind.address import Extents, Range
 from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.index import Index
 from sframe_unwind.cfi.records import CfiFunction, Fde, Records
 from sframe_unwind.elf._reader import Reader
 from sframe_unwind.elf.relocation import Relocations
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import FormatError
+from sframe_unwind.image.rewritten import BOLT_ORIGINAL
 
 EH_FRAME, EH_FRAME_HDR, DEBUG_FRAME = ".eh_frame", ".eh_frame_hdr", ".debug_frame"
 
@@ -30,6 +32,9 @@ class CfiProblem(NamedTuple):
 
 class FileCfi:
     """All CFI of a file for code in the file.  If several FDEs describe the same addresses, the first one counts.
+
+    In a file that BOLT has rewritten, only those count that ``.eh_frame_hdr`` names: BOLT keeps the FDEs of the linker,
+    also of the functions that it has rewritten, and writes FDEs for functions that it did not rewrite in the end.
 
     :param layout: the addresses of the sections.
     :raises FileError: a relocation is of an unknown type, or a compressed section is implausibly large.
@@ -56,15 +61,18 @@ class FileCfi:
                     address = self._layout.addresses[section.number]
                     records = Records(relocations.contents(section), address, arch, name == DEBUG_FRAME)
                     self._records.append(records)
-                    for offset, extent in self._extents_of(records):
+                    index = _index(reader, arch, self._layout) if name == EH_FRAME else None
+                    for offset, extent in self._extents_of(records, index):
                         if extent not in seen:
                             seen.add(extent)
                             self._offsets.append(offset)
                             self._sections.append(len(self._records) - 1)
                             yield extent
 
-    def _extents_of(self, records: Records) -> Iterator[tuple[int, Range]]:
+    def _extents_of(self, records: Records, index: Index | None) -> Iterator[tuple[int, Range]]:
         for offset, fde in records.fdes(True, self.problems):
+            if index is not None and not _names(index, fde.start, records.address + offset):
+                continue
             # Linkers keep the FDEs of functions that they discard.
             limit = self._layout.code_end(fde.start)
             if limit is not None and fde.start < fde.end:
@@ -88,6 +96,25 @@ class FileCfi:
             fde = self._records[self._sections[at]].fde(self._offsets[at])
             self._last = number, _decoded(*self._extents[number], fde)
         return self._last[1]
+
+
+def _index(reader: Reader, arch: Arch, layout: Layout) -> Index | None:
+    """Return ``.eh_frame_hdr`` of a file that BOLT has rewritten; ``None``: it is another file, or has no such table.
+
+    :raises FormatError: the table is malformed.
+    """
+    sections = {section.name: section for section in reader.sections if section.has_contents}
+    if BOLT_ORIGINAL + EH_FRAME not in sections or EH_FRAME_HDR not in sections:
+        return None
+    section = sections[EH_FRAME_HDR]
+    index = Index(reader.contents(section), layout.addresses[section.number], arch.byteorder)
+    return index if index.searchable else None
+
+
+def _names(index: Index, start: int, fde: int) -> bool:
+    """Return whether the index names an FDE for the start of its function."""
+    entry = index.find(start)
+    return entry is not None and entry.fde == fde
 
 
 def _decoded(start: int, end: int, fde: Fde) -> CfiFunction | CfiProblem:

@@ -6,15 +6,14 @@ A debugger's Python has no pyelftools.  Only the ranges of the file that are ask
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from importlib import import_module
 from typing import BinaryIO, NamedTuple
 
 from sframe_unwind.arch import Arch
-from sframe_unwind.errors import FileError, FormatError
+from sframe_unwind.errors import FileError, FormatError, MissingExtraError
 from sframe_unwind.image.build_id import find_build_id
+from sframe_unwind.image.decompression import SECTION_ZLIB, DecompressionError, section_contents
 from sframe_unwind.memory import STRUCT_MARKS
 
 _HEADER_SIZE = 64
@@ -24,7 +23,6 @@ _SHT_RELA, _SHT_NOTE, _SHT_NOBITS = 4, 7, 8
 _SHF_ALLOC, _SHF_EXECINSTR, _SHF_COMPRESSED = 0x2, 0x4, 0x800
 _SHN_LORESERVE, _SHN_XINDEX = 0xFF00, 0xFFFF
 _ET_REL = 1
-_ZLIB, _ZSTD = 1, 2
 _MAX_RATIO = 1100
 """Deflate compresses to a 1,032nd part at best.  A header that claims more is damaged."""
 _MAX_SECTION = 1 << 30
@@ -139,7 +137,7 @@ class ElfSections:
             return _uncompressed(kind, data[24:], size, section.name)
         if section.name.startswith(".zdebug") and data[:4] == b"ZLIB":
             size = int.from_bytes(self._enough(data, 12, section)[4:12], "big")
-            return _uncompressed(_ZLIB, data[12:], size, section.name)
+            return _uncompressed(SECTION_ZLIB, data[12:], size, section.name)
         return data
 
     def relocated(self, index: int, addresses: Mapping[str, int]) -> bytes:
@@ -199,30 +197,7 @@ class ElfSections:
 def _uncompressed(kind: int, data: bytes, size: int, name: str) -> bytes:
     if not size <= min(len(data) * _MAX_RATIO, _MAX_SECTION):
         raise FormatError(f"{name}: {len(data)} compressed bytes cannot hold {size}")
-    if kind == _ZLIB:
-        found = _inflated(data, size, name)
-    elif kind == _ZSTD:
-        found = _from_zstd(data, size, name)
-    else:
-        raise FormatError(f"{name}: compression {kind} is not known")
-    if len(found) != size:
-        raise FormatError(f"{name}: expected {size} bytes, found {len(found)} when decompressed")
-    return found
-
-
-def _inflated(data: bytes, size: int, name: str) -> bytes:
     try:
-        return zlib.decompressobj().decompress(data, max(size, 1))
-    except zlib.error as error:
-        raise FormatError(f"{name}: {error}") from error
-
-
-def _from_zstd(data: bytes, size: int, name: str) -> bytes:
-    try:
-        zstd = import_module("compression.zstd")  # since Python 3.14
-    except ImportError as error:
-        raise FormatError(f"{name}: this Python cannot decompress zstd") from error
-    try:
-        return bytes(zstd.ZstdDecompressor().decompress(data, max(size, 1)))
-    except (zstd.ZstdError, EOFError) as error:
+        return section_contents(kind, data, size)
+    except (DecompressionError, MissingExtraError) as error:
         raise FormatError(f"{name}: {error}") from error

@@ -74,10 +74,15 @@ def _refuses(then: str, *rules: Rule) -> dict[Rule, Effect]:
     return dict.fromkeys(rules, Effect(Kind.REFUSES, then))
 
 
+def _minds(then: str, *rules: Rule) -> dict[Rule, Effect]:
+    return dict.fromkeys(rules, Effect(Kind.MINDS, then))
+
+
 def _loses(then: str, *rules: Rule) -> dict[Rule, Effect]:
     return dict.fromkeys(rules, Effect(Kind.LOSES, then))
 
 
+_STALE = "stacks through functions that were rewritten are wrong, or end"
 _MALFORMED = (c.HEADER_MALFORMED, c.BYTE_ORDER, c.VERSION_UNKNOWN)
 _LATE = (c.FIRST_ROW_LATE, c.NO_ROWS_OF_FUNCTION)
 
@@ -97,6 +102,7 @@ SPEC = Profile(
             *(c.FDE_ATTRIBUTES, c.FRE_TYPE, c.FDE_TYPE, c.REPETITION_0),
             *(c.ROW_OUTSIDE, c.ROW_ORDER, c.ROW_WORD_SIZE, c.ROW_UNDEFINED),
         ),
+        **_minds(_STALE, c.CODE_REWRITTEN),
     },
     "a reader cannot use the section",
 )
@@ -136,6 +142,7 @@ LINUX_USER = Profile(
         **_refuses(_DIVISION, c.REPETITION_0),
         **_loses(_NOT_VALID, c.FDE_OUTSIDE_TEXT, c.FDE_ATTRIBUTES),
         **_LINUX_LOSES,
+        **_minds(_STALE, c.CODE_REWRITTEN),
     },
     _REGISTRATION,
     is_lazy=True,
@@ -187,6 +194,7 @@ GLIBC = Profile(
             *(c.ROW_WORDS_MANY, c.OUTERMOST),
         ),
         **_loses(_TWO_AT_START, c.ROW_SAME_START),
+        **_minds(_STALE, c.CODE_REWRITTEN),
     },
     _DWARF,
     is_lazy=True,
@@ -197,10 +205,8 @@ _NOT_DECODED = "`sframe_decode` fails"
 _OTHER_PLACES = "the library reads FDEs and rows from other places than they are at"
 _LIBSFRAME_REFUSES = {
     **_refuses(_NOT_DECODED, c.SECTION_EMPTY, c.HEADER_MALFORMED, c.VERSION_UNKNOWN, c.FLAGS_UNKNOWN),
-    **dict.fromkeys(
-        (c.ROW_COUNT, c.TRAILING_BYTES),
-        Effect(Kind.MINDS, "`sframe_decode` fails on a machine of the other byte order"),
-    ),
+    **_minds("`sframe_decode` fails on a machine of the other byte order", c.ROW_COUNT, c.TRAILING_BYTES),
+    **_minds(_STALE, c.CODE_REWRITTEN),
     **_refuses(_OTHER_PLACES, c.AREAS_MOVED, c.AREAS_OVERLAP, c.AREA_OUTSIDE, c.ROW_OUTSIDE, c.ROW_WORD_SIZE),
     **_refuses("the library writes after its buffer for a row", c.ROW_WORDS_MANY),
     **_refuses("`sframe_find_fre` finds nothing", c.NOT_SORTED, c.NO_FUNCTIONS),

@@ -33,6 +33,8 @@ def container_findings(subject: Subject) -> Iterator[Finding]:
         return
     if subject.binary is not None:
         yield from (Finding(c.UNLOADABLE, problem) for problem in loading_problems(subject.binary))
+        if subject.binary.rewriter:
+            yield Finding(c.CODE_REWRITTEN, f"{subject.binary.rewriter}: rows describe the code as it was before")
     if not subject.is_loaded:
         where = f"{len(subject.data):#x} bytes at {subject.address:#x}"
         yield Finding(c.SECTION_NOT_LOADED, f"{where}, which are in no loaded segment")

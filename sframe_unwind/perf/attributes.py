@@ -8,6 +8,7 @@ from sframe_unwind.address import ByteOrder
 from sframe_unwind.errors import FormatError
 from sframe_unwind.perf.constants import SAMPLE_ID_ALL_BIT, SECTION, SampleType
 from sframe_unwind.perf.cursor import Cursor
+from sframe_unwind.perf.event_names import usual_name
 
 SMALLEST = 64
 """``PERF_ATTR_SIZE_VER0``, in bytes."""
@@ -25,8 +26,14 @@ class Attributes(NamedTuple):
     branch_sample_type: int
     regs_user: int
     """Bit mask of the user registers in a sample, by the kernel's numbers (``asm/perf_regs.h``)."""
+    kind: int = 0
+    """``type``: hardware, software and others."""
+    config: int = 0
+    """Which event of its type."""
     ids: tuple[int, ...] = ()
     """The ids by which samples name the event."""
+    number: int = 0
+    """Position among the events of the recording, from 0."""
 
 
 def read_attributes(cursor: Cursor, byteorder: ByteOrder) -> Attributes:
@@ -37,18 +44,18 @@ def read_attributes(cursor: Cursor, byteorder: ByteOrder) -> Attributes:
     :raises FormatError: it is too short.
     """
     start = cursor.offset
-    cursor.take(4)
-    size = cursor.u32()
+    kind, size = cursor.u32(), cursor.u32()
     if size < SMALLEST:
         raise FormatError(f"size of perf_event_attr is {size}, expected at least {SMALLEST}", start, SECTION)
     rest = Cursor(cursor.take(size - 8).ljust(104, b"\0"), byteorder, "perf_event_attr", start + 8)
-    rest.skip(2)  # config, sample_period
+    config = rest.u64()
+    rest.skip(1)  # sample_period
     sample_type, read_format, flags = rest.u64(), rest.u64(), rest.u64()
     rest.skip(3)  # wakeup_events and bp_type, config1, config2
     branch_sample_type, regs_user = rest.u64(), rest.u64()
     # A compiler for a big-endian machine puts the first bit field into the most significant bit.
     bit = 63 - SAMPLE_ID_ALL_BIT if byteorder == "big" else SAMPLE_ID_ALL_BIT
-    return Attributes(sample_type, read_format, bool(flags >> bit & 1), branch_sample_type, regs_user)
+    return Attributes(sample_type, read_format, bool(flags >> bit & 1), branch_sample_type, regs_user, kind, config)
 
 
 class Events:
@@ -57,11 +64,27 @@ class Events:
     def __init__(self) -> None:
         self._all: list[Attributes] = []
         self._by_id: dict[int, Attributes] = {}
+        self._names: dict[int, str] = {}
 
     def add(self, attributes: Attributes) -> None:
         """Add an event."""
-        self._all.append(attributes)
-        self._by_id.update(dict.fromkeys(attributes.ids, attributes))
+        numbered = attributes._replace(number=len(self._all))
+        self._all.append(numbered)
+        self._by_id.update(dict.fromkeys(numbered.ids, numbered))
+
+    def set_name(self, number: int, name: str) -> None:
+        """Set the name of an event."""
+        self._names[number] = name
+
+    def set_name_by_id(self, ident: int, name: str) -> None:
+        """Set the name of the event with an id, if there is one."""
+        if ident in self._by_id:
+            self._names[self._by_id[ident].number] = name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the events, in the order of the file."""
+        return tuple(self._names.get(one.number) or usual_name(one.kind, one.config, one.number) for one in self._all)
 
     @property
     def all(self) -> tuple[Attributes, ...]:

@@ -74,7 +74,7 @@ class CodeFile:
     @cached_property
     def sframe(self) -> Module:
         """The file, with its SFrame as this project reads it."""
-        return Module(self.path, self.ranges, self._section)
+        return Module(self.path, self.ranges, self._section, load_rewriter=lambda: self._file.rewriter)
 
     @cached_property
     def sframe_linux(self) -> Module:

@@ -21,6 +21,7 @@ class RecordType(IntEnum):
     HEADER_TRACING_DATA = 66
     HEADER_BUILD_ID = 67
     AUXTRACE = 71
+    EVENT_UPDATE = 78
     HEADER_FEATURE = 80
     COMPRESSED = 81
     COMPRESSED2 = 83
@@ -82,6 +83,7 @@ class Feature(IntEnum):
 
     BUILD_ID = 2
     ARCH = 6
+    EVENT_DESC = 12
 
 
 REGS_ABI_32 = 1

@@ -29,7 +29,9 @@ class Stacks:
         for method, judged in unwound.by_method.items():
             walked = judged.stack.pcs, judged.stack.interrupted
             if walked not in known:
-                names = [self._names.find(unwound.space, lookup).shown for lookup in frames(judged.stack)]
+                names = [
+                    self._names.find(unwound.space, lookup, unwound.sample.pid).shown for lookup in frames(judged.stack)
+                ]
                 known[walked] = (thread_name or str(unwound.sample.tid), *reversed(names))
             self._counts[method][known[walked]] += 1
 

@@ -36,6 +36,8 @@ class Header(NamedTuple):
     records: FileSection
     features: tuple[tuple[int, FileSection], ...]
     """Number (see :class:`sframe_unwind.perf.constants.Feature`) and section of each feature."""
+    missing: int = 0
+    """Number of bytes of records that are missing, because the file is truncated; then it has no features either."""
 
 
 def read_header(source: Source) -> Header:
@@ -58,11 +60,10 @@ def read_header(source: Source) -> Header:
     flags = cursor.words(_FEATURE_BITS // 64)
     if not records.size:  # perf was killed before it could write the size
         records, flags = FileSection(records.offset, max(source.size - records.offset, 0)), ()
-    if records.offset + records.size > source.size:
-        left = max(source.size - records.offset, 0)
-        what = f"the recording is truncated: {records.size:,} bytes of records, the file has {left:,}; copy it again"
-        raise FormatError(what, records.offset, SECTION)
     events = tuple(_events(source, attributes, entry_size, byteorder))
+    missing = min(max(records.offset + records.size - source.size, 0), records.size)
+    if missing:
+        return Header(byteorder, False, events, FileSection(records.offset, records.size - missing), (), missing)
     return Header(byteorder, False, events, records, tuple(_features(source, records, flags, byteorder)))
 
 

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Callable
 
 from sframe_unwind.errors import MemoryReadError, SFrameError, StepError
+from sframe_unwind.perf.recording import Recording
 from sframe_unwind.perf.sample_walk import frames, unwind
 from sframe_unwind.perf.stack import Context, Ending, Stack
 
@@ -118,6 +119,12 @@ METHODS: Mapping[str, Method] = {
     "dwarf+fp": by_cfi_then_frame_pointers,
 }
 """By the name that ``--method`` takes, in the order of the table."""
+
+
+def usual_methods(recording: Recording) -> tuple[str, ...]:  # noqa: ARG001
+    """Return the methods for which a recording has data."""
+    return tuple(METHODS)
+
 
 TITLES = {
     "fp": "frame pointers",

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from sframe_unwind.perf.code_file import CodeFile
+from sframe_unwind.perf.generated import GeneratedNames
 from sframe_unwind.perf.spaces import Space
 from sframe_unwind.report.demangle import demangle
 
@@ -29,17 +30,27 @@ class Name(NamedTuple):
 
 
 class Names:
-    """Finds names, and keeps them."""
+    """Finds names, and keeps them.
 
-    def __init__(self) -> None:
+    :param generated: the names of generated code; ``None``: there are none.
+    """
+
+    def __init__(self, generated: GeneratedNames | None = None) -> None:
+        self._generated = generated
         self._known: dict[tuple[CodeFile, int], Name] = {}
         """The names of files, which many address spaces share."""
         self._found = lru_cache(_MOST_ADDRESSES)(self._find)
         """The names by address space: finding the file takes longer than all else."""
 
-    def find(self, space: Space, lookup: int) -> Name:
-        """Return the name for a lookup address."""
-        return self._found(space, lookup)
+    def find(self, space: Space, lookup: int, pid: int = 0) -> Name:
+        """Return the name for a lookup address.
+
+        :param pid: the process, which can have named generated code; several can have the same address space.
+        """
+        found = self._found(space, lookup)
+        if found.build_id or found.function or self._generated is None:
+            return found
+        return found._replace(function=self._generated.name(pid, lookup))
 
     def _find(self, space: Space, lookup: int) -> Name:
         file = space.find(lookup)

@@ -9,6 +9,7 @@ from sframe_unwind.elf.reader import PathLike
 from sframe_unwind.perf.attributes import Events, read_attributes
 from sframe_unwind.perf.constants import USER_TYPE_START, Feature, RecordType
 from sframe_unwind.perf.cursor import Cursor
+from sframe_unwind.perf.event_names import UPDATE_NAME, read_descriptions
 from sframe_unwind.perf.features import FileBuildId, read_build_id, read_build_ids, read_machine
 from sframe_unwind.perf.header import FileSection, read_header
 from sframe_unwind.perf.mappings import Mapping, read_mmap, read_mmap2
@@ -18,6 +19,11 @@ from sframe_unwind.perf.source import open_sources
 from sframe_unwind.perf.tasks import Comm, Exit, Fork, read_comm, read_exit, read_fork
 
 Event = Union[Mapping, Comm, Fork, Exit, Sample]
+
+
+_IN_PLACE_OF_HEADER = (
+    *(RecordType.HEADER_ATTR, RecordType.HEADER_FEATURE, RecordType.HEADER_BUILD_ID, RecordType.EVENT_UPDATE),
+)
 
 
 class _Timed(NamedTuple):
@@ -43,27 +49,42 @@ class Recording:
         """The output of ``uname -m`` on the recorded machine; empty: not known."""
         self.build_ids: dict[str, str] = {}
         """Build ID (hexadecimal digits) of each file by its path, for files that the recording lists."""
+        self.truncated = ""
+        """How far a truncated file goes; empty: it is whole."""
         source, others = open_sources(path)
         header = read_header(source)
         self.byteorder = header.byteorder
+        if header.missing:
+            size = header.records.size
+            self.truncated = f"truncated after {size:,} of {size + header.missing:,} bytes of records"
         for event in header.attributes:
             self._events.add(event)
         for number, place in header.features:
-            if number in (Feature.ARCH, Feature.BUILD_ID):
+            if number in (Feature.ARCH, Feature.BUILD_ID, Feature.EVENT_DESC):
                 self._take_feature(number, source.read(place.offset, place.size, "a feature"), place.offset)
         timed = []
         places = [(source, header.records), *((other, FileSection(0, other.size)) for other in others)]
-        records = (record for each, place in places for record in read_records(each, place, self.byteorder))
+        records = (
+            record for each, place in places for record in read_records(each, place, self.byteorder, self._ends_within)
+        )
         for number, record in enumerate(records):
             found = self._timed(number, record)
             if found is not None:
                 timed.append(found)
         self._timed_records = sorted(timed)
 
+    def _ends_within(self, offset: int) -> None:
+        self.truncated = self.truncated or f"ends within the record at offset {offset:#x}"
+
     @property
     def sample_types(self) -> tuple[int, ...]:
         """The fields of the samples of each event, as bits of :class:`sframe_unwind.perf.constants.SampleType`."""
         return tuple(event.sample_type for event in self._events.all)
+
+    @property
+    def event_names(self) -> tuple[str, ...]:
+        """The names of the events, in the order of the file."""
+        return self._events.names
 
     def __iter__(self) -> Iterator[Event]:
         """Yield mappings, tasks and samples in the order of time.
@@ -108,7 +129,7 @@ class Recording:
 
     def _take_header_record(self, record: Record) -> None:
         """Read the data that a recording through a pipe has in records instead of its header."""
-        if record.kind not in (RecordType.HEADER_ATTR, RecordType.HEADER_FEATURE, RecordType.HEADER_BUILD_ID):
+        if record.kind not in _IN_PLACE_OF_HEADER:
             return
         cursor = Cursor(record.body(), self.byteorder, f"record of type {record.kind}", record.offset)
         if record.kind == RecordType.HEADER_ATTR:
@@ -117,6 +138,10 @@ class Recording:
         elif record.kind == RecordType.HEADER_FEATURE:
             number = cursor.u64()
             self._take_feature(number, cursor.take(cursor.left), record.offset + 8)
+        elif record.kind == RecordType.EVENT_UPDATE:
+            update, ident = cursor.u64(), cursor.u64()
+            if update == UPDATE_NAME:
+                self._events.set_name_by_id(ident, cursor.text())
         else:
             self._take_build_id(read_build_id(cursor, record.misc))
 
@@ -124,6 +149,9 @@ class Recording:
         cursor = Cursor(data, self.byteorder, "a feature", offset)
         if number == Feature.ARCH:
             self.machine = read_machine(cursor)
+        elif number == Feature.EVENT_DESC:
+            for event, name in enumerate(read_descriptions(cursor)):
+                self._events.set_name(event, name)
         elif number == Feature.BUILD_ID:
             for found in read_build_ids(cursor):
                 self._take_build_id(found)

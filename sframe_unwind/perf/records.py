@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 from sframe_unwind.address import WORD_SIZE, ByteOrder
 from sframe_unwind.errors import FormatError, counted
-from sframe_unwind.perf.compression import Decompressor
+from sframe_unwind.image.decompression import DecompressionError, Decompressor, zstd
 from sframe_unwind.perf.constants import SECTION, RecordType
 from sframe_unwind.perf.cursor import Cursor
 from sframe_unwind.perf.header import FileSection
@@ -49,42 +49,63 @@ class Record(NamedTuple):
         return self.source.read(self.offset, size, f"record of type {self.kind}")
 
 
-def read_records(source: Source, place: FileSection, byteorder: ByteOrder) -> Iterator[Record]:
+def read_records(
+    source: Source,
+    place: FileSection,
+    byteorder: ByteOrder,
+    ends_within: Callable[[int], None] = lambda _: None,
+) -> Iterator[Record]:
     """Yield the records in the order of the file.  Those of compressed data follow all others.
 
     Their times order them among the others.
 
+    :param ends_within: called with the offset of the last record, if the file ends within it.
     :raises FormatError: a record is malformed.
     :raises MissingExtraError: records are compressed, and no package that decompresses them is installed.
     """
     spill: Spill | None = None
     decompressor: Decompressor | None = None
-    for record in _plain(source, place, byteorder):
+    for record in _plain(source, place, byteorder, ends_within):
         if record.kind not in (RecordType.COMPRESSED, RecordType.COMPRESSED2):
             yield record
             continue
-        spill, decompressor = spill or Spill(), decompressor or Decompressor()
+        spill, decompressor = spill or Spill(), decompressor or Decompressor(zstd)
         data = record.body()
         if record.kind == RecordType.COMPRESSED2:
             cursor = Cursor(data, byteorder, "PERF_RECORD_COMPRESSED2", record.offset)
             data = cursor.take(cursor.u64())
-        spill.add(decompressor.decompress(data, record.offset))
+        spill.add(_decompressed(decompressor, data, record.offset))
         if spill.size > _MAX_DECOMPRESSED:
             raise FormatError(f"more than {_MAX_DECOMPRESSED} bytes of decompressed records", record.offset, SECTION)
     if spill is not None:
         inner = spill.source()
-        yield from _plain(inner, FileSection(0, inner.size), byteorder)
+        yield from _plain(inner, FileSection(0, inner.size), byteorder, ends_within)
 
 
-def _plain(source: Source, place: FileSection, byteorder: ByteOrder) -> Iterator[Record]:
+def _decompressed(stream: Decompressor, data: bytes, offset: int) -> bytes:
+    """Return what a record adds to the decompressed data.
+
+    perf flushes its stream at the end of a record and continues with the same frame
+    (``zstd_compress_stream_to_records`` of ``tools/perf/util/zstd.c``).
+    """
+    try:
+        return stream.decompress(data)
+    except DecompressionError as error:
+        raise FormatError(f"compressed records: {error}", offset, SECTION) from error
+
+
+def _plain(
+    source: Source, place: FileSection, byteorder: ByteOrder, ends_within: Callable[[int], None]
+) -> Iterator[Record]:
     offset, end = place.offset, place.offset + place.size
     while offset + _HEAD <= end:
         cursor = Cursor(source.read(offset, _HEAD, "a record"), byteorder, "a record", offset)
         kind, misc, size = cursor.u32(), cursor.u16(), cursor.u16()
         if size < _HEAD:
             raise FormatError(f"a record of {counted(size, 'byte')}, expected at least {_HEAD}", offset, SECTION)
-        if offset + size > end:
-            return  # perf was killed while it wrote this record
+        if offset + size > end:  # perf was killed while it wrote this record, or a copy was cut
+            ends_within(offset)
+            return
         yield Record(kind, misc, source, offset + _HEAD, size - _HEAD)
         offset += size + _data_after(source, kind, offset + _HEAD, size - _HEAD, byteorder)
 

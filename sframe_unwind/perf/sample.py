@@ -31,6 +31,8 @@ class Sample(NamedTuple):
     """The copy of the user stack from SP on."""
     stack_is_cut: bool
     """The copy has the full requested size, so the stack may continue beyond it."""
+    event: int = 0
+    """Position of its event among those of the recording, from 0."""
 
 
 def sample_time(head: bytes, event: Attributes, byteorder: ByteOrder) -> int:
@@ -97,7 +99,7 @@ def read_sample(cursor: Cursor, event: Attributes) -> Sample:
         if size:
             written = cursor.u64()
             stack, is_cut = stack[:written], written >= size
-    return Sample(pid, tid, time, ip, callchain, abi, registers, stack, is_cut)
+    return Sample(pid, tid, time, ip, callchain, abi, registers, stack, is_cut, event.number)
 
 
 @cache

@@ -71,7 +71,7 @@ class _Unwinding:
         self.history = RegisterHistory(arch, context.read_register, memory.read_word, context.space.find_cfi)
         """The frames that a walk has passed; each frame must be added to it."""
         reads = StackMemory(memory.read, memory.read_word, memory.read_frame_word)
-        self._files = Fallback(arch, context.space, reads, self.history, data.with_cfi, with_guess=False)
+        self._files = Fallback(arch, context.space, reads, self.history, data.with_cfi)
 
     def stack(self, found: list[PlainFrame], registers: Registers) -> Stack:
         """Return the whole stack.
@@ -100,7 +100,11 @@ class _Unwinding:
         other = FallbackUnwinder(NAME, self._without_row) if data.with_signal_frames else None
         read_register = context.read_register if interrupted else None
         read_word = context.memory.read_frame_word
-        return Walk(context.arch, data.modules, registers, read_word, read_register, other, interrupted=interrupted)
+        return Walk(
+            *(context.arch, data.modules, registers, read_word, read_register, other),
+            skip=data.prefers_cfi,
+            interrupted=interrupted,
+        )
 
     def _without_row(
         self, registers: Registers, interrupted: bool, read_register: Callable[[int], int] | None

@@ -11,6 +11,8 @@ from sframe_unwind.elf.reader import PathLike, open_file
 from sframe_unwind.errors import FileError, FormatError, counted
 from sframe_unwind.perf.constants import SECTION
 
+STANDARD_INPUT = "-"
+"""Stands for standard input in place of a path."""
 _CHUNK = 1 << 18
 """Number of bytes to read at once."""
 _MOST_CHUNKS = 64
@@ -65,15 +67,30 @@ def open_sources(path: PathLike) -> tuple[Source, list[Source]]:
     """Open a recording: the file with the header, and files that contain only records.
 
     ``perf record --threads`` writes a folder: ``data`` has the header, and each thread of perf writes a ``data.N``.
+    A recording from standard input goes to a temporary file.
+
+    :param path: the path, or :data:`STANDARD_INPUT`.
 
     :raises FileError: a file cannot be opened, or is not a regular file.
     """
+    if path == STANDARD_INPUT:
+        return _from_standard_input(), []
     folder = Path(os.fsdecode(path))
     if not folder.is_dir():
         return Source(open_file(path)), []
     others = [name for name in folder.glob("data.*") if name.suffix[1:].isdecimal()]
     found = [Source(open_file(name)) for name in sorted(others, key=lambda name: int(name.suffix[1:]))]
     return Source(open_file(folder / "data")), found
+
+
+def _from_standard_input() -> Source:
+    spill = Spill()
+    try:
+        while data := os.read(0, _CHUNK):
+            spill.add(data)
+    except OSError as error:
+        raise FileError(f"cannot read standard input: {error.strerror or error}") from None
+    return spill.source()
 
 
 class Spill:

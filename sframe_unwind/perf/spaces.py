@@ -7,6 +7,7 @@ from functools import cached_property
 from sframe_unwind.address import RangeMap
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import CfiMatch
+from sframe_unwind.debugger.code_judge import ProcessCode, rule_judge
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.perf.code_file import CodeFile, open_code_file
 from sframe_unwind.perf.mappings import Mapping
@@ -18,6 +19,8 @@ from sframe_unwind.unwind.modules import Modules
 
 _Mappings = tuple[Mapping, ...]
 _MOST_SPACES = 200
+_MOST_JUDGED = 200
+"""Maximum number of addresses at which the machine code is asked: the function of each takes up to a second."""
 
 
 class Space:
@@ -54,8 +57,9 @@ class Space:
 
     @cached_property
     def by_sframe_then_cfi(self) -> UnwindData:
-        """SFrame, DWARF CFI if there is no row, and signal frames."""
-        return UnwindData(self._arch, self.sframe, self.find_cfi, self.may_be_trampoline)
+        """SFrame, DWARF CFI if there is no row or the row is not to be believed, and signal frames."""
+        judge = rule_judge(ProcessCode(self.sframe, self.read, self.symbol_at), most=_MOST_JUDGED)
+        return UnwindData(self._arch, self.sframe, self.find_cfi, self.may_be_trampoline, judge=judge)
 
     @cached_property
     def by_sframe_then_frame_pointers(self) -> UnwindData:

@@ -82,7 +82,7 @@ class Summary:
             self._complete[thread, method] += judged.verdict is Verdict.COMPLETE
             if judged.blocked_at is not None:
                 lookup = list(frames(judged.stack))[judged.blocked_at]
-                name = self._names.find(unwound.space, lookup)
+                name = self._names.find(unwound.space, lookup, unwound.sample.pid)
                 self._blockers[method, name, judged.reason, judged.right] += 1
 
     def count(self, method: str, verdict: Verdict) -> int:

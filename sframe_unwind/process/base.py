@@ -19,6 +19,8 @@ class Thread(NamedTuple):
     state: str
     """The signal that ended the process, as text; empty: none."""
     registers: RegisterValues
+    not_stopped: str = ""
+    """Why the thread was not stopped, with the source of its registers; empty: it was stopped."""
 
 
 class FileMapping(NamedTuple):

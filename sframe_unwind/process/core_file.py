@@ -21,6 +21,7 @@ from sframe_unwind.elf.reader import FileReader, open_file
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.process.base import FileMapping, Thread
+from sframe_unwind.process.compressed_file import plain_file
 from sframe_unwind.process.memory import Memory
 from sframe_unwind.process.registers import float_registers, general_registers
 
@@ -55,10 +56,15 @@ class Core(NamedTuple):
 
 
 def open_core(path: PathLike) -> Core:
-    """Open a core file and read its notes.
+    """Open a core file, which may be compressed (gzip, Zstandard, xz, bzip2), and read its notes.
 
     :raises FileError: the file is not a core file, SFrame has no ABI for its machine, or it has no registers.
     """
+    with plain_file(path) as plain:
+        return _open(plain)._replace(path=str(path))
+
+
+def _open(path: PathLike) -> Core:
     _check_end(path)
     with opened(path) as binary:
         if binary.type_name != "ET_CORE":

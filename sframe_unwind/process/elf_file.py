@@ -15,6 +15,7 @@ from sframe_unwind.elf.constants import PF_X, PT_LOAD
 from sframe_unwind.elf.reader import FileReader
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import MemoryReadError, SFrameError
+from sframe_unwind.image.rewritten import rewriter
 from sframe_unwind.source.debug_info import DebugInfo
 
 _DEBUG_LINK = ".gnu_debuglink"
@@ -98,6 +99,11 @@ class ElfFile:
                 return binary.stubs
         except SFrameError:
             return Symbols([])
+
+    @property
+    def rewriter(self) -> str:
+        """What rewrote the code after linking; see :mod:`sframe_unwind.image.rewritten`."""
+        return rewriter({name: address for name, (address, _) in self.sections.items()})
 
     @cached_property
     def debug_info(self) -> DebugInfo | None:

@@ -53,6 +53,8 @@ class Files:
         self._machine = machine
         self._report = report
         self._opened: dict[str, ElfFile | None] = {}
+        self.unfit: dict[str, str] = {}
+        """For each file that was not used, though it is at the path of a loaded one, a line that gives the reason."""
         self.refused = False
         """Whether a file was not used, because its build ID differs from that of the loaded one."""
 
@@ -62,7 +64,7 @@ class Files:
         If the file there is not the one that was mapped, it is found by build ID, else downloaded.
 
         :param build_id: the build ID in the memory of the process; empty: not known.  If no file has this build ID,
-            the user gets a message.
+            :attr:`unfit` gets a line.
         """
         roots = self._roots if "/" in path else ()  # a name without "/" stands for an image without a file
         candidates = [file for root in roots if (file := self.open(_below(root, path)))]
@@ -73,7 +75,7 @@ class Files:
         if by_id is None and "/" in path:
             by_id = self._downloaded(build_id, EXECUTABLE)
         if by_id is None and candidates:
-            self.fits(candidates[0], build_id)
+            self.unfit[candidates[0].path] = self._refuse(candidates[0], build_id)
         return by_id
 
     def _by_build_id(self, build_id: str, suffixes: Sequence[str]) -> ElfFile | None:
@@ -139,11 +141,13 @@ class Files:
         """
         if build_id in ("", file.build_id):
             return True
-        self.refused = True
-        self._report(
-            f"{file.path}: build ID {file.build_id or 'missing'}, but {build_id} was loaded: this file is not used"
-        )
+        self._report(self._refuse(file, build_id))
         return False
+
+    def _refuse(self, file: ElfFile, build_id: str) -> str:
+        """Note that a file is not used; return a line about it."""
+        self.refused = True
+        return f"{file.path}: build ID {file.build_id or 'missing'}, but {build_id} was loaded: this file is not used"
 
     def open(self, path: str) -> ElfFile | None:
         """Return the file at a path; ``None``: it does not exist, is not an ELF file, or is for another machine."""

@@ -17,6 +17,7 @@ from sframe_unwind.elf import machine_number
 from sframe_unwind.errors import MemoryReadError, ProcessError
 from sframe_unwind.process.base import FileMapping, RegisterValues, Thread
 from sframe_unwind.process.memory import Memory
+from sframe_unwind.process.not_stopping import RECORD, is_uninterruptible, recorded_registers, still_sleeping
 from sframe_unwind.process.ptrace import NT_FPREGSET, NT_PRSTATUS, Stopped, has_ended, not_permitted, status, thread_ids
 from sframe_unwind.process.registers import float_registers, general_registers
 
@@ -162,20 +163,45 @@ class Live:
         :raises ProcessError: ``ptrace`` is not permitted, or the process has ended.
         """
         memory = StackCopy(self.memory, Mappings(self._contents("maps")))
-        registers: dict[int, dict[int, int]] = {}
+        found: dict[int, Thread] = {}
+        asleep: list[int] = []
         tried: set[int] = set()
         while new := [thread for thread in thread_ids(self.id) if thread not in tried]:
             tried.update(new)
             for thread in new:
-                with Stopped(self.id, thread) as stopped:
-                    for number in stopped.threads:
-                        registers[number] = self._registers(stopped, number)
-                        memory.copy_stack(registers[number][self.arch.sp])
+                if is_uninterruptible(self.id, thread):
+                    asleep.append(thread)
+                else:
+                    self._copy(thread, memory, found)
+        hung = still_sleeping(self.id, asleep)
+        for thread in asleep:
+            if thread not in hung:
+                self._copy(thread, memory, found)
+        for thread in hung:
+            found[thread] = self._recorded(thread, memory)
         # By now, there may be other stacks and libraries than when the first thread was copied.
         mappings = memory.mappings = Mappings(self._contents("maps"))
-        if not registers:
+        if not found:
             raise ProcessError(f"process {self.id}: it has ended, or none of its threads stops")
-        return Snapshot(tuple(self._thread(*item) for item in registers.items()), mappings, memory)
+        return Snapshot(tuple(found[thread] for thread in sorted(found)), mappings, memory)
+
+    def _copy(self, thread: int, memory: StackCopy, found: dict[int, Thread]) -> None:
+        """Stop a thread, and add it with its registers and a copy of its stack; do nothing if it has ended."""
+        with Stopped(self.id, thread) as stopped:
+            for number in stopped.threads:
+                registers = self._registers(stopped, number)
+                memory.copy_stack(registers[self.arch.sp])
+                found[number] = self._thread(number, registers)
+
+    def _recorded(self, thread: int, memory: StackCopy) -> Thread:
+        """Return a thread that cannot be stopped, with the registers that the kernel tells."""
+        registers = recorded_registers(self.arch, self.id, thread)
+        if registers:
+            memory.copy_stack(registers[self.arch.sp])
+            if recorded_registers(self.arch, self.id, thread) != registers:  # it ran while its stack was copied
+                registers = {}
+        why = "not stopped: state D" + (f", {RECORD}" if registers else "")
+        return self._thread(thread, registers)._replace(not_stopped=why)
 
     @contextmanager
     def stopped(self, thread: int) -> Iterator[Thread | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Callable
 
+from sframe_unwind.errors import counted
 from sframe_unwind.process.base import Thread
 from sframe_unwind.process.elf_file import ElfFile
 from sframe_unwind.process.files import Files
@@ -24,14 +25,17 @@ class LiveTarget:
     :raises ProcessError: ``ptrace`` is not permitted, or the process has ended.
     """
 
-    missing: tuple[str, ...] = ()
-    """Of a process, nothing is missing."""
-
     def __init__(self, live: Live, files: Files, given: ElfFile, report: Callable[[str], None]) -> None:
         self._live = live
         self._copy = live.take()
         self.arch = live.arch
         self.threads = self._copy.threads
+        hung = [thread for thread in self.threads if thread.not_stopped]
+        self.missing: list[str] = []
+        """The threads that could not be stopped, in one line; empty: all were stopped."""
+        if hung:
+            number = counted(len(hung), "thread")
+            self.missing.append(f"process {live.id}: {number} not stopped: in uninterruptible sleep (state D)")
         self.read = live.memory.read
         mappings = self._copy.mappings
         objects = Loader(live.arch, live.auxv, live.memory, files, given).objects(mappings.files(live.id))
@@ -43,9 +47,11 @@ class LiveTarget:
 
         If the walk reads memory that was not copied, for example from a signal stack, stop the thread and walk again.
         """
+        if not thread.registers:
+            return UnwoundThread(thread, (), "its registers are not known: the kernel does not tell them")
         self._copy.memory.missed = False
         unwound = walk(thread, self.arch, self.code, self._copy.memory.read)
-        if self._copy.memory.missed:
+        if self._copy.memory.missed and not thread.not_stopped:
             with self._live.stopped(thread.id) as again:
                 if again is not None:
                     return walk(again, self.arch, self.code, self.read)

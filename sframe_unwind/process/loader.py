@@ -102,7 +102,9 @@ class Loader:
 
         for name, image, address in loaded_images(self._memory.read, self._auxv, self._arch.byteorder, provide):
             if address not in found:
-                found[address] = self._object(listed.get(address) or self._listed(name, address), image)
+                if address not in listed:  # the kernel saves the page with the ELF header, but no other page of code
+                    provide(name, address)
+                found[address] = self._object(listed[address], image)
         return list(found.values())
 
     def _object(self, file: MappedFile, image: Image) -> LoadedObject:

@@ -27,6 +27,7 @@ from sframe_unwind.runtime_code.opening import open_run_time_code
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.source.debug_info import DebugInfo, Place
 from sframe_unwind.unwind.modules import Module, Modules
+from sframe_unwind.unwind.precedence import Precedence
 
 _MAX_VDSO_PAGES = 16
 """Maximum size of the vDSO in pages; it has 2 or 3."""
@@ -56,7 +57,7 @@ class LoadedObject:
         self._read = read
         self._files = files
         self._find_file = find_file
-        self.module = Module(name, image.code_ranges(), self._sframe)
+        self.module = Module(name, image.code_ranges(), self._sframe, load_rewriter=self._rewriter)
         self.cfi = ObjectCfi(self._eh_frame, self._debug_frame)
 
     @cached_property
@@ -75,6 +76,11 @@ class LoadedObject:
     def places(self, pc: int) -> list[Place]:
         """Return the source places of an address, see :class:`sframe_unwind.source.debug_info.DebugInfo`."""
         return self._debug_info.places(pc - self.bias) if self._debug_info is not None else []
+
+    @property
+    def lacks(self) -> str:
+        """What its source places lack and why, in one line; empty: nothing is known to be missing."""
+        return self._debug_info.lacks if self._debug_info is not None else ""
 
     @cached_property
     def _symbols(self) -> Symbols:
@@ -142,6 +148,9 @@ class LoadedObject:
             found = Section(data.data, data.address)
         return found
 
+    def _rewriter(self) -> str:
+        return self.file.rewriter if self.file is not None else ""
+
     def _eh_frame(self) -> CfiSection | None:
         found = eh_frame_in(self._image, self._read, self._arch)
         if found is None and (data := self._section(".eh_frame")):
@@ -182,6 +191,7 @@ class Objects:
         self._run_time = open_run_time_code(arch, read, symbols, report)
         self.modules = Modules(arch, [found.module for found in objects], report, run_time=self._run_time, read=read)
         self._by_module = {found.module: found for found in objects}
+        self._precedence = Precedence(self.modules, self.find_cfi, evaluates=False)
         self.all = tuple(objects)
 
     def find(self, pc: int) -> LoadedObject | None:
@@ -202,6 +212,10 @@ class Objects:
         """Return ``True``: the code at an address can be a signal trampoline."""
         return True
 
+    def prefers_cfi(self, pc: int) -> bool:
+        """Return whether to pass over SFrame's rule for a lookup address; decided once for all threads."""
+        return self._precedence.prefers_cfi(pc)
+
     def why_no_data(self, pc: int) -> str:
         """Return why there is no unwind data for a lookup address; empty: nothing more is known."""
         found = self.find(pc)
@@ -213,9 +227,12 @@ class Objects:
 
     def find_cfi(self, pc: int) -> CfiMatch | None:
         """Return the CFI for an address; see :meth:`sframe_unwind.process.cfi.ObjectCfi.at`."""
-        found = self.find(pc)
+        module = self.modules.find(pc)
+        found = self._by_module.get(module) if module else None
         try:
-            return found.cfi.at(pc) if found else None
+            if found is None:
+                return module.cfi_match(pc) if module else None  # a JIT image
+            return found.cfi.at(pc)
         except MemoryReadError:
             if found is None or found.file is not None:
                 raise

@@ -18,6 +18,23 @@ _MAX_SIZE = 1 << 27
 """Maximum number of bytes that are read of the file: a line for each of two million functions."""
 
 
+class NamedRanges:
+    """Ranges of addresses with names.
+
+    :param ranges: end address (exclusive) and name of each range, by its start.
+    """
+
+    def __init__(self, ranges: dict[int, tuple[int, str]]) -> None:
+        self._starts = sorted(ranges)
+        self._ranges = ranges
+
+    def name(self, address: int) -> str:
+        """Return the name of the range with an address; empty: there is none."""
+        at = bisect_right(self._starts, address) - 1
+        end, name = self._ranges[self._starts[at]] if at >= 0 else (0, "")
+        return name if address < end else ""
+
+
 class PerfMap:
     """The names of run-time code of a process; there are none if it writes no file.
 
@@ -31,35 +48,35 @@ class PerfMap:
 
     def name(self, pc: int) -> str:
         """Return the name of the function at an address; empty: there is none."""
-        starts, functions = self._functions
-        at = bisect_right(starts, pc) - 1
-        return functions[at][1] if at >= 0 and pc < functions[at][0] else ""
+        return self._functions.name(pc)
 
     @cached_property
-    def _functions(self) -> tuple[list[int], list[tuple[int, str]]]:
-        """Start of each function, and end address (exclusive) and name."""
-        found: dict[int, tuple[int, str]] = {}
-        for line in self._text().splitlines():
-            start, _, rest = line.partition(" ")
-            size, _, name = rest.partition(" ")
-            try:
-                address, length = int(start, 16), int(size, 16)
-            except ValueError:
-                continue  # a compiler that is writing the line
-            found[address] = address + length, name  # of two for one address, the later one is newer
-        starts = sorted(found)
-        return starts, [found[start] for start in starts]
-
-    def _text(self) -> str:
-        """Return the text of the file, if the process's user or root owns it: anybody can write to ``/tmp``."""
+    def _functions(self) -> NamedRanges:
         known = status(self._process, self._process)
         own = known.get("NSpid", str(self._process)).split()[-1]  # the process may have a PID namespace
         owners = {0, *map(int, known.get("Uid", "").split())}
+        return NamedRanges(read_map(read_owned(f"{self._root}/tmp/perf-{own}.map", owners)))
+
+
+def read_owned(path: str, owners: set[int]) -> bytes:
+    """Return the contents of a file, if one of some users owns it: anybody can write to ``/tmp``.  Else none."""
+    try:
+        with open_file(path) as stream:
+            found = os.fstat(stream.fileno())
+            return stream.read(min(found.st_size, _MAX_SIZE)) if found.st_uid in owners else b""
+    except (OSError, FileError):
+        return b""
+
+
+def read_map(data: bytes) -> dict[int, tuple[int, str]]:
+    """Return end address (exclusive) and name of each function by its start."""
+    found: dict[int, tuple[int, str]] = {}
+    for line in data.decode("utf-8", "backslashreplace").splitlines():
+        start, _, rest = line.partition(" ")
+        size, _, name = rest.partition(" ")
         try:
-            with open_file(f"{self._root}/tmp/perf-{own}.map") as stream:
-                found = os.fstat(stream.fileno())
-                if found.st_uid not in owners:
-                    return ""
-                return stream.read(min(found.st_size, _MAX_SIZE)).decode("utf-8", "backslashreplace")
-        except (OSError, FileError):
-            return ""
+            address, length = int(start, 16), int(size, 16)
+        except ValueError:
+            continue  # a compiler that is writing the line
+        found[address] = address + length, name  # of two for one address, the later one is newer
+    return found

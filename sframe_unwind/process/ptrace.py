@@ -22,8 +22,8 @@ _DETACH, _GETREGSET, _SEIZE, _INTERRUPT = 17, 0x4204, 0x4206, 0x4207
 _EVENT_STOP = 128
 _WALL = 0x40000000
 _LARGEST_SET = 4096
-_PATIENCE = 2.0
-"""Seconds to wait for a thread to stop.  A thread in an uninterruptible system call does not."""
+PATIENCE = 2.0
+"""Seconds to wait for a thread to stop."""
 _ASK_AGAIN = 0.01
 """Seconds to wait for the signal that a thread has stopped; the kernel does not send it to processes that ignore it."""
 
@@ -107,7 +107,7 @@ class Stopped:
 
     def _wait(self, thread: int) -> bool:
         """Wait for a thread to stop; return whether it did so in time."""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + PATIENCE
         # While the signal is blocked it stays pending, so none is missed between the two calls of the loop.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         try:

@@ -13,12 +13,14 @@ from sframe_unwind.kernel.linux import EXCEPTION, Kernel
 from sframe_unwind.kernel.unwinder import KernelUnwinder
 from sframe_unwind.memory import ReadMemory, ReadRegister, WordReader
 from sframe_unwind.process.base import Thread
+from sframe_unwind.process.guessing import Guess
 from sframe_unwind.process.register_history import RegisterHistory
 from sframe_unwind.process.target import Code, Target, UnwoundThread
 from sframe_unwind.process.unwinder import Fallback, StackMemory
 from sframe_unwind.report.demangle import demangle
 from sframe_unwind.report.stack import INLINED, SIGNAL_FRAME, ShownFrame, Stack
 from sframe_unwind.unwind.cfi_fallback import NAME
+from sframe_unwind.unwind.other_stacks import OtherStacks
 from sframe_unwind.unwind.saved_context import SavedContext, from_jump_buffer, pointer_guards
 from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, UnwindResult, Walk
 
@@ -50,7 +52,8 @@ def walk(
 
     read_word = WordReader(read, arch.byteorder)
     history = RegisterHistory(arch, read_register, read_word, code.find_cfi)
-    fallback = Fallback(arch, code, StackMemory(read, read_word, read_word), history)
+    guess = Guess(arch, code, read, read_word, history)
+    fallback = Fallback(arch, code, StackMemory(read, read_word, read_word), history, guess=guess.unwind)
     entry_code = KernelUnwinder(kernel, read_word) if kernel is not None else None
 
     def unwind(registers: Registers, interrupted: bool, read_inner: ReadRegister | None) -> UnwindResult | None:
@@ -64,15 +67,20 @@ def walk(
             history.note_interrupted(found.read_register)
         return found or fallback.unwind(registers, interrupted, read_inner)
 
-    innermost = Registers(*(thread.registers[number] for number in (arch.pc, arch.sp, arch.fp)))
+    innermost = Registers(thread.registers[arch.pc], thread.registers[arch.sp], thread.registers.get(arch.fp, 0))
     steps = Walk(
         *(arch, code.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, unwind)),
-        skip=kernel.leaves_stack if kernel is not None else None,
+        skip=kernel.leaves_stack if kernel is not None else code.prefers_cfi,
         interrupted=interrupted,
+        other_stacks=OtherStacks(arch, read) if kernel is None else None,
     )
     for frame in steps:
         history.add(frame)
-    return UnwoundThread(thread, history.frames, _end(steps, history.frames[-1], code))
+    last = history.frames[-1]
+    if arch.fp not in thread.registers and not last.fp and steps.end not in (End.OUTERMOST, End.PC_ZERO):
+        end = f"the next step needs {arch.register_name(arch.fp)}, which is not among the thread's registers"
+        return UnwoundThread(thread, history.frames, end)
+    return UnwoundThread(thread, history.frames, _end(steps, last, code))
 
 
 def of_context(context: SavedContext, target: Target, limit: int | None = None) -> Stack:
@@ -116,8 +124,8 @@ def named(unwound: UnwoundThread, code: Code, limit: int | None = None) -> Stack
     kept = islice(zip(frames, interrupted), limit)
     found = (_with_inlined(_shown(frame, signal, code), code) for frame, signal in kept)
     shown = tuple(frame._replace(level=level) for level, frame in enumerate(chain.from_iterable(found)))
-    title = f'Thread {thread.id} "{thread.name}"' + (f", {thread.state}" if thread.state else "")
-    return Stack(str(thread.id), title, shown, end, thread.name, thread.state)
+    title = ", ".join(filter(None, (f'Thread {thread.id} "{thread.name}"', thread.state, thread.not_stopped)))
+    return Stack(str(thread.id), title, shown, end, thread.name, thread.state, thread.not_stopped)
 
 
 def _shown(frame: Frame, signal: bool, code: Code) -> ShownFrame:

@@ -81,6 +81,9 @@ class Code(UnwindableCode, Protocol):
     def run_time_name(self, pc: int) -> str:
         """Return the registered name of code that the process generated; empty: there is none."""
 
+    def prefers_cfi(self, pc: int) -> bool:
+        """Return whether CFI takes precedence for a lookup address; see :mod:`sframe_unwind.unwind.precedence`."""
+
     def why_no_data(self, pc: int) -> str:
         """Return why there is no unwind data for a lookup address; empty: nothing more is known."""
 

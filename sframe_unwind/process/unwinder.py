@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import ReadMemory, ReadRegister, ReadWord
 from sframe_unwind.process.register_history import RegisterHistory
 from sframe_unwind.process.target import UnwindableCode
-from sframe_unwind.unwind import frame_pointer, signal_frame
+from sframe_unwind.unwind import signal_frame
 from sframe_unwind.unwind.cfi_fallback import CfiFallback
 from sframe_unwind.unwind.walk import Registers, UnwindResult
 
@@ -29,7 +29,8 @@ class Fallback:
 
     :param history: the frames that the walk has passed.
     :param with_cfi: unwind by DWARF CFI.
-    :param with_guess: unwind by frame pointers if nothing else describes the frame.
+    :param guess: guesses the caller if nothing else describes the frame.  Its second argument tells whether the frame
+        is an interrupted one without CFI.
     """
 
     def __init__(
@@ -39,14 +40,14 @@ class Fallback:
         memory: StackMemory,
         history: RegisterHistory,
         with_cfi: bool = True,
-        with_guess: bool = True,
+        guess: Callable[[Registers, bool], UnwindResult | None] | None = None,
     ) -> None:
         self._arch = arch
         self._code = code
         self._memory = memory
         self._history = history
         self._cfi = CfiFallback(arch, code.find_cfi, memory.read_frame_word) if with_cfi else None
-        self._with_guess = with_guess
+        self._guess = guess
 
     def unwind(
         self, registers: Registers, interrupted: bool, _read_register: ReadRegister | None
@@ -65,8 +66,8 @@ class Fallback:
             result = self._by_cfi(registers, interrupted)
         except SFrameError as found:
             error = found
-        if result is None and self._with_guess:
-            result = self._guess(registers, interrupted)
+        if result is None and self._guess is not None:
+            result = self._guess(registers, interrupted and error is None)
         if result is None and error is not None:
             raise error
         return result
@@ -77,11 +78,3 @@ class Fallback:
         read_register = self._history.read_register
         result = self._cfi.unwind(registers, interrupted, read_register)
         return result._replace(read_register=read_register) if result is not None and result.signal else result
-
-    def _guess(self, registers: Registers, interrupted: bool) -> UnwindResult | None:
-        is_code = self._code.is_code
-        if interrupted and not is_code(registers.pc):
-            return frame_pointer.unwind_bad_call(
-                self._arch, self._memory.read_word, registers, self._history.read_register, is_code
-            )
-        return frame_pointer.unwind(self._arch, self._memory.read_word, registers, is_code)

@@ -120,8 +120,10 @@ class KernelObject:
         if start is None:
             return None
         if self.file is not None:
-            _, size = self.file.sections[_SFRAME]
-            return Section(lazy_memory(self._program.read, start, size), start)
+            with opened(self.file.path) as binary:
+                section = binary.named(_SFRAME)  # a debug file has its header only
+            if section is not None:
+                return Section(lazy_memory(self._program.read, start, section.size), start)
         found = find_range(self._ranges, start)
         if found is None:
             return None
@@ -153,6 +155,10 @@ class KernelCode:
     def find_cfi(self, pc: int) -> CfiMatch | None:
         """Return the kernel's CFI for a lookup address.  The CFI of modules is not read: their files are not linked."""
         return self._cfi.at(pc) if self.find(pc) is self._main else None
+
+    def prefers_cfi(self, pc: int) -> bool:  # noqa: ARG002
+        """Return ``False``: kernels are read to see what an SFrame unwinder gives."""
+        return False
 
     def is_code(self, pc: int) -> bool:
         """Return whether an address is in the code of the kernel or a module."""

@@ -1,4 +1,4 @@
-"""Demangles C++ names with the C++ runtime library of the system, if there is one.
+"""Demangles C++ names with the C++ runtime library of the system, if there is one, and names of Rust.
 
 A mangled name may refer to its earlier parts (Itanium C++ ABI, 5.1.10 "Compression"), so each reference can double the
 text: 215 bytes become 553 MB.  The library has no limit, and its work cannot be interrupted.  A name with many
@@ -33,10 +33,16 @@ _MEMORY = 256 << 20
 def demangle(name: str) -> str:
     """Return the demangled name of a function.
 
-    The name itself is returned if it is not a mangled C++ name, or if demangling it would take more than a second,
-    256 MB, or 64 KB of text.
+    The name itself is returned if it is not a mangled name of C++ or Rust, or if demangling it would take more than a
+    second, 256 MB, or 64 KB of text.
     """
-    if not name.startswith("_Z") or len(name) > _LONGEST:
+    if not name.startswith(("_Z", "_R")) or len(name) > _LONGEST:
+        return name
+    from sframe_unwind.report.rust_names import demangle_rust  # the other process has this file alone
+
+    if (of_rust := demangle_rust(name)) is not None:
+        return of_rust
+    if name.startswith("_R"):
         return name
     if len(_REFERENCE.findall(name)) > _FEW:
         return _process().demangle(name)

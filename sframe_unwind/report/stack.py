@@ -80,6 +80,8 @@ class Stack(NamedTuple):
     """Name of the thread; empty: not known."""
     signal: str = ""
     """The signal that ended the process, if it was sent to this thread."""
+    not_stopped: str = ""
+    """Why the thread was not stopped, with the source of its registers; empty: it was stopped."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of the thread in ``backtrace --json``."""
@@ -100,6 +102,7 @@ class Stack(NamedTuple):
             for frame in self.frames
         ]
         title = {"id": self.thread, "name": self.name or None, "signal": self.signal or None}
+        title["not_stopped"] = self.not_stopped or None
         return {**title, "frames": frames, "end": self.end}
 
 

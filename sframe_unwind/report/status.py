@@ -12,19 +12,30 @@ from sframe_unwind.report.notation import describe_rule
 from sframe_unwind.sframe.constants import Flag
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module, Modules
+from sframe_unwind.unwind.passed_over import passed_over
+from sframe_unwind.unwind.precedence import Precedence, Reason
 from sframe_unwind.unwind.stub_rows import wrong_rows
 
 _TITLES = ("module", "section at", "version", "ABI", "functions", "flags", "of the code")
 
 _TOO_LARGE = ">100%"
+_WHY_CFI = {
+    Reason.OUTERMOST: "the CFI marks the outermost frame",
+    Reason.SIGNAL: "the CFI differs in whether a signal interrupted the caller",
+    Reason.COMPUTED: "the CFI computes the frame by an expression",
+    Reason.DIFFER: "the CFI gives another caller, and is used unless the code proves the row",
+    Reason.CODE: "the code refutes them, and proves the CFI",
+}
+"""Why CFI is used in place of rows; :attr:`Reason.REWRITTEN` names what rewrote the file."""
 
 
-def to_text(modules: Modules, mode: str, about: Iterable[str]) -> list[str]:
+def to_text(modules: Modules, mode: str, about: Iterable[str], precedence: Precedence | None = None) -> list[str]:
     """Return the lines of ``sframe status``.
 
     :param modules: the modules of the process; sections of another architecture are listed as not used.
     :param mode: the mode of the plugin.
     :param about: lines about the debugger, which come first.
+    :param precedence: decides between SFrame and CFI in the mode; ``None``: the mode does not compare them.
     """
     arch = modules.arch
     rows: list[tuple[str, ...]] = [_TITLES]
@@ -44,6 +55,8 @@ def to_text(modules: Modules, mode: str, about: Iterable[str]) -> list[str]:
                 if rows[-1][-1] == _TOO_LARGE:
                     problems.append(f"{module.name}: the functions are larger than the code: try sframe-unwind lint")
                 problems += _wrong_rows(module, section, modules)
+                if precedence is not None:
+                    problems += _passed_over(module, modules, precedence)
             except SFrameError as error:
                 problems.append(f"{module.name}: {error}")
             if section.rest:
@@ -69,6 +82,15 @@ def _wrong_rows(module: Module, section: Section, modules: Modules) -> list[str]
     what = counted(len(wrong), "row of a PLT stub", "rows of PLT stubs")
     at = f"at {first.address:#x}, {code} and not {row.removeprefix('CFA = ')}"
     return [f"{module.name}: {what} cannot be true, the code is used instead: {at}"]
+
+
+def _passed_over(module: Module, modules: Modules, precedence: Precedence) -> list[str]:
+    """Return the lines about rows that are not used, because CFI gives another caller."""
+    return [
+        f"{module.name}: {counted(one.rows, 'row is', 'rows are')} not used, the first at {one.first:#x}:"
+        f" {_WHY_CFI.get(one.reason) or f'the file was {module.rewritten}'}"
+        for one in passed_over(module, modules, precedence)
+    ]
 
 
 def _row(module: Module, section: Section) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ from contextlib import suppress
 from sframe_unwind.elf import ElfBinary, PathLike, opened
 from sframe_unwind.elf.constants import SHT_DYNSYM, SHT_SYMTAB, SYMBOL
 from sframe_unwind.errors import FileError
-from sframe_unwind.runtime_code.head import JIT_SYMBOL, LIST_FUNCTION, LIST_SYMBOL, FindSymbol
+from sframe_unwind.runtime_code.head import FindSymbol
+from sframe_unwind.runtime_code.names import JIT_SYMBOL, LIST_FUNCTION, LIST_SYMBOL
 
 _NAMES = (LIST_SYMBOL, LIST_FUNCTION, JIT_SYMBOL)
 

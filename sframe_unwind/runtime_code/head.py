@@ -13,9 +13,7 @@ from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.memory import ReadMemory, WordReader
-
-LIST_SYMBOL, LIST_FUNCTION = "_U_dyn_info_list", "_U_dyn_info_list_addr"
-JIT_SYMBOL = "__jit_debug_descriptor"
+from sframe_unwind.runtime_code.names import LIST_FUNCTION, LIST_SYMBOL
 
 _CODE_SIZE = 24
 

@@ -8,9 +8,10 @@ from typing import Callable
 from sframe_unwind.arch import Arch
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.runtime_code import status_text
-from sframe_unwind.runtime_code.head import JIT_SYMBOL, FindSymbol, find_lists
+from sframe_unwind.runtime_code.head import FindSymbol, find_lists
 from sframe_unwind.runtime_code.jit.image_list import JitList
 from sframe_unwind.runtime_code.libunwind.registrations import UnwindList
+from sframe_unwind.runtime_code.names import JIT_SYMBOL
 from sframe_unwind.unwind.modules import Module
 
 

@@ -13,10 +13,13 @@ from sframe_unwind.source.sections import DebugSections
 AT_SIBLING, AT_NAME, AT_STMT_LIST, AT_LOW_PC, AT_HIGH_PC, AT_COMP_DIR = 0x01, 0x03, 0x10, 0x11, 0x12, 0x1B
 AT_ABSTRACT_ORIGIN, AT_SPECIFICATION, AT_RANGES, AT_CALL_FILE, AT_CALL_LINE = 0x31, 0x47, 0x55, 0x58, 0x59
 AT_LINKAGE_NAME, AT_STR_OFFSETS_BASE, AT_ADDR_BASE, AT_RNGLISTS_BASE = 0x6E, 0x72, 0x73, 0x74
-_SAME = {0x2007: AT_LINKAGE_NAME, 0x2133: AT_ADDR_BASE}
-"""``DW_AT_MIPS_linkage_name`` and ``DW_AT_GNU_addr_base``, older names of two of these."""
+AT_DWO_NAME = 0x76
+"""The file with the rest of the unit."""
+_SAME = {0x2007: AT_LINKAGE_NAME, 0x2130: AT_DWO_NAME, 0x2133: AT_ADDR_BASE}
+"""``DW_AT_MIPS_linkage_name``, ``DW_AT_GNU_dwo_name`` and ``DW_AT_GNU_addr_base``, older names of three of these."""
 _READ = frozenset(
     (
+        AT_DWO_NAME,
         *(AT_NAME, AT_STMT_LIST, AT_LOW_PC, AT_HIGH_PC, AT_COMP_DIR, AT_ABSTRACT_ORIGIN, AT_SPECIFICATION),
         *(AT_RANGES, AT_CALL_FILE, AT_CALL_LINE, AT_LINKAGE_NAME, AT_STR_OFFSETS_BASE, AT_ADDR_BASE, AT_RNGLISTS_BASE),
     )

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sframe_unwind.address import RangeMap
 from sframe_unwind.elf import PathLike
 from sframe_unwind.errors import FormatError, SFrameError
-from sframe_unwind.source.abbreviations import AT_STMT_LIST, Abbreviations
+from sframe_unwind.source.abbreviations import AT_DWO_NAME, AT_STMT_LIST, Abbreviations
 from sframe_unwind.source.forms import Encoding
 from sframe_unwind.source.functions import FindUnit, UnitFunctions
 from sframe_unwind.source.line_program import LineProgram
@@ -54,6 +54,16 @@ class DebugInfo:
         self._known: dict[int, list[Place]] = {}
         self.exists = self._sections.has(INFO) and self._sections.has(LINE)
         """Whether the file has debug information at all."""
+        self._path = path
+        self._is_split = False
+
+    @property
+    def lacks(self) -> str:
+        """What the places lack and why, in one line; empty: nothing is known to be missing."""
+        if self._sections.unreadable:
+            return self._sections.unreadable
+        what = "its debug information is in other files (.dwo, .dwp), which are not read: inlined functions are missing"
+        return f"{self._path}: {what}" if self._is_split else ""
 
     def places(self, address: int) -> list[Place]:
         """Return the places of an address in the file, from the innermost inlined function to the function itself.
@@ -74,7 +84,9 @@ class DebugInfo:
         if offset is None:
             return []
         if offset not in self._code:
-            self._code[offset] = _UnitCode(self._unit(offset), self._unit_with)
+            unit = self._unit(offset)
+            self._is_split = self._is_split or unit.of_top(AT_DWO_NAME) is not None
+            self._code[offset] = _UnitCode(unit, self._unit_with)
         return self._code[offset].places(address)
 
     @cached_property

@@ -7,7 +7,7 @@ from typing import Callable
 from sframe_unwind.elf import ElfSection, PathLike, opened
 from sframe_unwind.elf.constants import SHF_COMPRESSED
 from sframe_unwind.elf.reader import FileReader
-from sframe_unwind.errors import FormatError
+from sframe_unwind.errors import FileError, FormatError
 
 INFO, LINE = ".debug_info", ".debug_line"
 _PREFIX, _OLD_PREFIX = ".debug_", ".zdebug_"
@@ -36,6 +36,8 @@ class DebugSections:
             self.mark = "<" if binary.byteorder == "little" else ">"
             """The byte order in formats of :mod:`struct`."""
             self._file_size = binary.size
+            self.unreadable = ""
+            """Why a section that was read cannot be decompressed; empty: no such section was read."""
             found = [section for section in binary.sections if section.has_contents]
         self._sections = {
             _PREFIX + section.name[len(prefix) :]: section
@@ -88,8 +90,12 @@ class DebugSections:
 
     def _reading(self, section: ElfSection) -> _Read:
         if section.flags & SHF_COMPRESSED or section.name.startswith(_OLD_PREFIX):
-            with opened(self._path) as binary:
-                data = binary.decompressed(section)
+            try:
+                with opened(self._path) as binary:
+                    data = binary.decompressed(section)
+            except FileError as error:
+                self.unreadable = str(error)
+                raise
             return lambda offset, size: data[offset : offset + size]
         start, end = section.offset, min(section.size, max(self._file_size - section.offset, 0))
         return lambda offset, size: self._reader.read(start + offset, max(min(size, end - offset), 0))

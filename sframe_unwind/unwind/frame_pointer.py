@@ -35,16 +35,15 @@ def unwind(
     return _result(arch, pc, caller_sp, caller_fp, is_code) if registers.sp < caller_sp else None
 
 
-def unwind_bad_call(
-    arch: Arch, read_word: ReadWord, registers: Registers, read_register: ReadRegister, is_code: Callable[[int], bool]
+def unwind_untouched(
+    arch: Arch, read_word: ReadWord, registers: Registers, read_register: ReadRegister, is_caller: Callable[[int], bool]
 ) -> UnwindResult | None:
-    """Return the caller of a frame with a pc outside all code (bad-call unwind); ``None``: it is not plausible.
+    """Return the caller of a frame whose return address is still where the call put it; ``None``: it is not plausible.
 
-    Such a frame results from a call through a bad pointer, for example a null pointer.  No instruction of it has run,
-    so the return address is still where the call put it.
+    Such a frame is that of a leaf function, or results from a call through a bad pointer, for example a null pointer.
 
     :param read_register: reads the registers of the frame, which is an interrupted one.
-    :param is_code: see :func:`unwind`.
+    :param is_caller: returns whether the caller can be at a lookup address.
     """
     try:
         if arch.ra is None:
@@ -53,7 +52,7 @@ def unwind_bad_call(
             pc, caller_sp = read_register(arch.ra), registers.sp
     except SFrameError:
         return None
-    return _result(arch, pc, caller_sp, registers.fp, is_code)
+    return _result(arch, pc, caller_sp, registers.fp, is_caller)
 
 
 def _result(arch: Arch, pc: int, sp: int, fp: int, is_code: Callable[[int], bool]) -> UnwindResult | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Callable, NamedTuple, Protocol, TypeVar, Union
+from typing import TYPE_CHECKING, Callable, NamedTuple, Protocol, Union
 
 from sframe_unwind.address import Range, RangeMap, gaps, merged
 from sframe_unwind.arch import Arch
@@ -13,17 +13,13 @@ from sframe_unwind.errors import FormatError, SFrameError
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Match, Miss
+from sframe_unwind.unwind.address_cache import CACHE_LIMIT, AddressCache
 from sframe_unwind.unwind.step import needs_registers
 from sframe_unwind.unwind.stub_rows import proven_rule
 from sframe_unwind.unwind_rule import UnwindRule
 
 if TYPE_CHECKING:
     from sframe_unwind.cfi.section import CfiMatch, CfiSection, PlacedCfi
-
-_Known = TypeVar("_Known")
-
-_CACHE_LIMIT = 200_000
-"""Maximum number of addresses in a cache, which bounds memory use while a user single-steps for hours."""
 
 NO_SECTION = "the module has no SFrame section"
 """The reason of :class:`NoData` for a module without SFrame."""
@@ -41,6 +37,7 @@ class Module:
     :param load_build_id: reads the build ID, in hexadecimal digits; empty: there is none.
     :param load_debug_cfi: opens each ``.debug_frame`` section of the module's files, on first use, in the order in
         which they count.  It leaves out what is unusable.
+    :param load_rewriter: returns what rewrote the file after linking; see :attr:`rewritten`.
     """
 
     kind = "SFrame data"
@@ -55,6 +52,7 @@ class Module:
         code_size: int | None = None,
         load_build_id: Callable[[], str] | None = None,
         load_debug_cfi: Callable[[], Sequence[PlacedCfi]] | None = None,
+        load_rewriter: Callable[[], str] | None = None,
     ) -> None:
         self.name = name
         self.ranges = tuple(ranges)
@@ -63,6 +61,7 @@ class Module:
         self._load_cfi = load_cfi
         self._load_build_id = load_build_id
         self._load_debug_cfi = load_debug_cfi
+        self._load_rewriter = load_rewriter
         self.generate: Generate | None = None
         """Makes a section if the module has none; set before :attr:`section` is first read."""
         self.is_generated = False
@@ -89,6 +88,14 @@ class Module:
         :raises SFrameError: it cannot be read.
         """
         return "" if self._load_build_id is None else self._load_build_id()
+
+    @cached_property
+    def rewritten(self) -> str:
+        """What rewrote the code of the file after linking, in words; empty: nothing did, as far as is known.
+
+        The SFrame section may then describe the code as it was before; see :mod:`sframe_unwind.image.rewritten`.
+        """
+        return "" if self._load_rewriter is None else self._load_rewriter()
 
     @cached_property
     def cfi(self) -> CfiSection | None:
@@ -130,6 +137,16 @@ class Module:
                 return cfi.match(pc)
         return None if self.cfi is None else self.cfi.match(pc)
 
+    def cfi_row_end(self, pc: int) -> int | None:
+        """Return the end address of the row of DWARF CFI for an address; ``None``: there is none.
+
+        :raises SFrameError: the CFI cannot be read.
+        """
+        for cfi in self.debug_cfi:
+            if cfi.covers(pc):
+                return cfi.row_end(pc)
+        return None if self.cfi is None else self.cfi.row_end(pc)
+
     def cfi_rule(self, pc: int) -> UnwindRule | None:
         """Return the rule of the DWARF CFI for an address, with all registers that it locates.
 
@@ -139,8 +156,8 @@ class Module:
         return self._cfi_rules[pc]
 
     @cached_property
-    def _cfi_rules(self) -> _Cache[UnwindRule | None]:
-        return _Cache(self._read_cfi_rule)
+    def _cfi_rules(self) -> AddressCache[UnwindRule | None]:
+        return AddressCache(self._read_cfi_rule)
 
     def _read_cfi_rule(self, pc: int) -> UnwindRule | None:
         try:
@@ -289,7 +306,7 @@ class Modules:
         self.run_time = run_time
         if run_time is not None:
             run_time.refresh()
-        self.results = _Cache(self._look_up)
+        self.results = AddressCache(self._look_up)
         """Maps a lookup address to its :data:`LookupResult`; computed on first access."""
         self._agreements: dict[int, tuple[UnwindRule, bool]] = {}
         self._report = report
@@ -319,6 +336,16 @@ class Modules:
             del self.results[pc]
         for pc in [pc for pc, (_, same) in self._agreements.items() if not same]:
             del self._agreements[pc]
+
+    def remove(self, modules: Container[Module]) -> None:
+        """Remove modules that the process has unloaded; what is known of other addresses is kept."""
+        self._given = tuple(module for module in self._given if module not in modules)
+        self._found = {key: module for key, module in self._found.items() if module not in modules}
+        self.modules = (*self._given, *self._found.values())
+        for cache in (self.results, self._agreements):
+            for pc in [pc for pc in cache if self._ranges.get(pc) in modules]:
+                del cache[pc]
+        self._ranges.remove(modules)
 
     def find(self, pc: int) -> Module | None:
         """Return the module that contains the code at an address, or ``None``."""
@@ -387,7 +414,7 @@ class Modules:
         known = self._agreements.get(pc)
         if known is None or known[0] is not rule:
             cfi_rule = self.cfi_rule(pc)
-            if len(self._agreements) >= _CACHE_LIMIT:
+            if len(self._agreements) >= CACHE_LIMIT:
                 self._agreements.clear()
             known = self._agreements[pc] = rule, cfi_rule is not None and agrees(rule, cfi_rule, self.arch)
         return known[1]
@@ -405,17 +432,3 @@ class Modules:
                 self._reported |= {module, line}
                 self._report(line)
             return Unusable(error, module)
-
-
-class _Cache(dict[int, _Known]):
-    """A dictionary that computes missing values, so that a repeated lookup costs one dictionary access."""
-
-    def __init__(self, compute: Callable[[int], _Known]) -> None:
-        super().__init__()
-        self._compute = compute
-
-    def __missing__(self, pc: int) -> _Known:
-        if len(self) >= _CACHE_LIMIT:
-            self.clear()
-        known = self[pc] = self._compute(pc)
-        return known

@@ -14,13 +14,12 @@ from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import ContextError, MemoryReadError, StepError
 from sframe_unwind.memory import ReadMemory, ReadWord, WordReader
+from sframe_unwind.unwind.after_call import follows_call
 from sframe_unwind.unwind.walk import Registers
 
 _ASSIGNMENT = re.compile(r"\s*(\w+)\s*=(?!=)\s*(\S.*?)\s*", re.DOTALL)
 _COMMA = re.compile(r",(?=\s*\w+\s*=(?!=))")
 """The comma before the next register.  Expressions can also contain commas."""
-_CODE_SIZE = 8
-"""Number of bytes before a return address that :attr:`Arch.ends_call` needs."""
 
 
 class SavedContext(NamedTuple):
@@ -85,12 +84,9 @@ def from_registers(arch: Arch, registers: Mapping[int, int], read: ReadMemory) -
     :param registers: the registers by DWARF number; at least pc, SP and frame pointer.
     :param read: reads the memory of the process.
     """
-    pc, sp = registers[arch.pc], registers[arch.sp]
-    try:
-        after_call = arch.ends_call(read(pc - _CODE_SIZE & ADDRESS_MASK, _CODE_SIZE))
-    except MemoryReadError:
-        after_call = False
-    return SavedContext(arch, registers, not after_call or sp % arch.stack_alignment != 0)
+    sp = registers[arch.sp]
+    is_call = follows_call(arch, registers[arch.pc], read) and sp % arch.stack_alignment == 0
+    return SavedContext(arch, registers, not is_call)
 
 
 def from_ucontext(arch: Arch, address: int, read: ReadMemory) -> SavedContext:

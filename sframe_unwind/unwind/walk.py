@@ -11,6 +11,7 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.unwind.modules import Found, LookupResult, Modules, NoData, Unusable
+from sframe_unwind.unwind.other_stacks import OtherStacks
 from sframe_unwind.unwind.step import Caller, check_outward, step
 
 MAX_FRAMES = 1_000_000
@@ -99,6 +100,7 @@ class Walk:
     :param skip: returns whether to use the fallback unwinder for a lookup address even if SFrame covers it.
     :param interrupted: the pc of the innermost frame is the next instruction to execute; ``False``: it is a return
         address, as in a context that a call saved.
+    :param other_stacks: accepts callers at lower addresses, on other stacks; ``None``: such a caller is an error.
     """
 
     def __init__(
@@ -113,6 +115,7 @@ class Walk:
         limit: int = MAX_FRAMES,
         skip: Callable[[int], bool] | None = None,
         interrupted: bool = True,
+        other_stacks: OtherStacks | None = None,
     ) -> None:
         self._arch = arch
         self._modules = modules
@@ -125,6 +128,7 @@ class Walk:
         self._limit = limit
         self._skip = skip
         self._interrupted = interrupted
+        self._other_stacks = other_stacks
         self.end: End | None = None
         self.detail = ""
         """Details of the end: the reason, or an error message."""
@@ -150,7 +154,7 @@ class Walk:
                 try:
                     caller = step(rule, arch, sp, fp, read_word, read_register, pac_mask)
                     if caller.sp <= sp and not signal:
-                        check_outward(sp, caller.cfa, caller.sp, interrupted and caller.pc != pc)
+                        self._check(Registers(pc, sp, fp), caller, interrupted)
                     unwinder, read_register = STUB_CODE if result.is_refuted else SFRAME, None
                 except SFrameError as error:
                     caller, result = None, Unusable(error, result.module)
@@ -170,6 +174,14 @@ class Walk:
             pc, sp, fp, interrupted = caller_pc, caller_sp, caller_fp, signal
         self.end, self.detail = End.LIMIT, f"{self._limit} frames"
 
+    def _check(self, registers: Registers, caller: Caller, interrupted: bool) -> None:
+        """Check that the caller's frame is further out, or on another stack.
+
+        :raises StepError: it is neither.
+        """
+        if self._other_stacks is None or not self._other_stacks.accepts(registers.sp, caller):
+            check_outward(registers.sp, caller.cfa, caller.sp, interrupted and caller.pc != registers.pc)
+
     def _unwind_by_fallback(
         self, registers: Registers, interrupted: bool, read_register: ReadRegister | None, result: LookupResult
     ) -> UnwindResult | None:
@@ -183,7 +195,7 @@ class Walk:
                 caller = unwound.caller
                 leaves_stack = unwound.signal or unwound.switches_stack
                 if caller is not None and caller.sp <= registers.sp and not leaves_stack:
-                    check_outward(registers.sp, caller.cfa, caller.sp, interrupted and caller.pc != registers.pc)
+                    self._check(registers, caller, interrupted)
                 return unwound
         except SFrameError as error:
             self._fail(error)

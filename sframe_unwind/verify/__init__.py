@@ -52,6 +52,7 @@ def verify_elf(
         *(binary.name, (), 0, (), _sizes(binary, 0), problems),
         compared=found is not None,
         loading=tuple(loading_problems(binary)),
+        rewriter=binary.rewriter,
     )
     if found is not None:
         verdict = verdict._replace(

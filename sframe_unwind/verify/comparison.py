@@ -161,13 +161,14 @@ class Comparison:
         """
         by_sframe = merged([*self._ranges, *((one.start, one.end) for one in self._malformed)])
         for key in self._cfi.ranges():
-            if overlap([key], covered) and (missing := gaps(key, by_sframe)):
+            # Most functions have no gaps, so these are looked for first.
+            if (missing := gaps(key, by_sframe)) and overlap([key], covered):
                 yield missing[0][0], self._left_out("SFrame", key, missing)
         by_cfi = merged(self._cfi.ranges())
         for key in sorted({(function.start, function.end) for function in described}):
             # One entry may describe several functions and the padding between them.
             missing = [gap for gap in gaps(key, by_cfi) if not self._binary.padding.fills(*gap)]
-            if overlap([key], by_cfi) and missing:
+            if missing and overlap([key], by_cfi):
                 yield missing[0][0], self._left_out("DWARF CFI", key, missing)
 
     def _left_out(self, by: str, function: Range, missing: list[Range]) -> Function:

@@ -145,6 +145,8 @@ class Verdict(NamedTuple):
     """The result of comparing ORC; ``None``: it was not compared."""
     sframe_sections: tuple[tuple[str, int], ...] = ()
     """The SFrame sections of a linked file, each with its number of functions."""
+    rewriter: str = ""
+    """What rewrote the code after linking and left SFrame as it was; empty: nothing did."""
     known: int = 0
     """Number of findings that are left out here, because a baseline has them."""
 
@@ -190,7 +192,8 @@ class Verdict(NamedTuple):
         comparison = self._comparison_json() if self.compared else {}
         orc = {} if self.orc is None else {"orc": self.orc.to_json()}
         known = {"known_by_baseline": self.known} if self.known else {}
-        return {"file": self.file, "loading": list(self.loading), **comparison, **orc, **code, **known}
+        rewriter = {"rewritten": self.rewriter} if self.rewriter else {}
+        return {"file": self.file, "loading": list(self.loading), **rewriter, **comparison, **orc, **code, **known}
 
     def _comparison_json(self) -> dict[str, Any]:
         return {
@@ -228,11 +231,12 @@ class Verdict(NamedTuple):
         count = len(self.disagreements)
         in_part = f", {self.in_part} covered in part" if self.in_part else ""
         not_compared = f", {self.not_compared} not compared" if self.not_compared else ""
+        rewritten = f"; the file was {self.rewriter}" if self.rewriter else ""
         yield (
             f"{self.file}: {counted(self.both, 'function')} in both, {self.sframe_only} in SFrame only,"
             f" {self.dwarf_only} in DWARF only{in_part}{not_compared};"
             f" {counted(self.addresses_compared, 'address')} compared,"
-            f" {counted(count, 'disagreement') if count else 'no disagreements'}"
+            f" {counted(count, 'disagreement') if count else 'no disagreements'}{rewritten}"
         )
         if len(self.sframe_sections) > 1:
             read = f"{SECTION_NAME}, which debuggers read"

@@ -13,14 +13,20 @@ from tests.missing import absent, toolchain_needed
 from tests.samples.build import run_command
 from tests.samples.catalogue import ABIS
 
-DEBUGGERS = {"pypi": "GDB 18", "system": "GDB 13"}
-"""Names that `tests.gdb.driver.find` knows, and the names in the table."""
+DEBUGGERS = ("pypi", "system")
+"""Names that `tests.gdb.driver.find` knows: the newest GDB, and the system's own, mostly an older one."""
+
+
+def title(name: str, abi: str = "amd64") -> str:
+    """Return the name of a debugger in the table."""
+    found = driver.find(name, abi)
+    return f"GDB {found.version[0]}" if found else f"the GDB of {'the system' if name == 'system' else 'PyPI'}"
 
 
 def debugger(name: str, abi: str) -> Debugger:
     """Return a GDB that supports an ABI; skip the test if there is none."""
     found = driver.find(name, abi)
-    return found or absent(f"no {DEBUGGERS[name]} for {abi}")
+    return found or absent(f"{title(name, abi)} is not installed for {abi}")
 
 
 def newest(abi: str) -> Debugger:
@@ -34,7 +40,7 @@ def described(stop: Stop, executable: Path, abi: str, debugger: str = "pypi") ->
         run_command(executable, abi)
     told = {**program(stop, executable, abi), "libraries": str(executable.parent)}
     if (abi, debugger, stop.sample) == ("aarch64", "system", "signals"):
-        # GDB 13 gives up if a signal frame's vectors are shorter than those of the emulator's description.
+        # Before 18, GDB gives up if a signal frame's vectors are shorter than those of the emulator's description.
         told["emulator"] = [f"{part},sve=off" if part == "max" else part for part in told["emulator"]]
     return told
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tests.abis.cells import ENCODED, VARIANTS, left_out
-from tests.abis.debuggers import DEBUGGERS
+from tests.abis.debuggers import title
 from tests.abis.native import WRONG
 from tests.samples.catalogue import ABIS
 from tools.binutils import SFRAME_VERSIONS
@@ -51,17 +51,17 @@ def _matrix(records: dict[tuple[str, int, str, str], dict[str, Any]], reasons: d
     rows: list[tuple[str, ...]] = [heads]
     for abi, version, debugger in sorted({key[:3] for key in records}, key=_order):
         cells = [_cell(records, reasons, (abi, version, debugger, variant)) for variant in VARIANTS]
-        rows.append((abi, str(version), producer(abi, version), DEBUGGERS[debugger], *cells))
+        rows.append((abi, str(version), producer(abi, version), title(debugger), *cells))
     widths = [max(map(len, column)) for column in zip(*rows)]
     for row in rows:
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
     for key, reason in reasons.items():
-        yield f"  skipped: {key[0]}, version {key[1]}, {DEBUGGERS[key[2]]}, {key[3]}: {reason}"
+        yield f"  skipped: {key[0]}, version {key[1]}, {title(key[2])}, {key[3]}: {reason}"
     for (abi, debugger), stops in WRONG.items():
         if any(key[0] == abi and key[2] == debugger for key in records):
             for reason in dict.fromkeys(stops.values()):
                 names = ", ".join(name for name, why in stops.items() if why == reason)
-                yield f"  held against the expectation alone: {abi}, {DEBUGGERS[debugger]}: {names}: {reason}"
+                yield f"  held against the expectation alone: {abi}, {title(debugger)}: {names}: {reason}"
     for what, reason in left_out():
         yield f"  not in it: {what}: {reason}"
 

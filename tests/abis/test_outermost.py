@@ -20,14 +20,15 @@ LEAF = next(stop for stop in STOPS if stop.sample == "free_leaf")
 @pytest.mark.parametrize("name", DEBUGGERS)
 @pytest.mark.parametrize("abi", ABIS)
 def test_the_stack_ends_there(abi: str, name: str, tmp_path: Path) -> None:
+    gdb = debugger(name, abi)
     copy = tmp_path / LEAF.sample
     objcopy = toolchain(abi, 3) / "objcopy"
     subprocess.run([objcopy, "-R", ".eh_frame", "-R", ".eh_frame_hdr", built(LEAF.sample, abi, 3), copy], check=True)
     programs = [described(LEAF, copy, abi, name)]
-    (answer,) = call(debugger(name, abi), "tests.abis.inside.stops.collect", programs=programs, sysroot=sysroot(abi))
+    (answer,) = call(gdb, "tests.abis.inside.stops.collect", programs=programs, sysroot=sysroot(abi))
     assert "error" not in answer, answer
     always = answer["always"]
     assert matches(LEAF.frames, [frame["name"] for frame in always["chain"]])
     after = always["bt"].splitlines()[len(LEAF.functions) :]
-    why = "frame did not save the PC" if name == "pypi" else "previous frame inner to this frame (corrupt stack?)"
+    why = "frame did not save the PC" if gdb.version >= (14,) else "previous frame inner to this frame (corrupt stack?)"
     assert after in ([], [f"Backtrace stopped: {why}"])

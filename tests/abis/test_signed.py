@@ -1,4 +1,4 @@
-"""Signed return addresses: the trace is complete.  GDB's own stops at the first signed address."""
+"""Signed return addresses: the trace is complete.  GDB's own stops at the first one whose mask it is not told."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 
 from tests.abis.cells import why_not
 from tests.abis.debuggers import debugger, described, sysroot
+from tests.abis.mask_registers import has_masks
+from tests.abis.native import is_lost_in_library
 from tests.expectations import STOPS, Stop, matches
 from tests.gdb.driver import call
 from tests.gdb.programs import built
@@ -33,16 +35,21 @@ def test_trace_is_complete(abi: str, version: int, name: str, variant: str) -> N
     wrong = 0
     for stop, answer in paired(stops, answers):
         assert "error" not in answer, (stop, answer)
+        if is_lost_in_library(stop, answer["always"]["chain"]):
+            continue
         check_always(stop, answer)
         wrong += check_verdict(stop, answer)
-    assert wrong > len(stops) // 2
+    if has_masks(abi):  # then GDB's own is wrong only behind a signal handler
+        assert wrong <= sum(stop.sample == "signals" for stop in stops)
+    else:
+        assert wrong > len(stops) // 2
 
 
 def check_always(stop: Stop, answer: dict[str, Any]) -> None:
     """Check that `bt` reaches the program's first function, and that no address has an authentication code."""
     always = answer["always"]
     assert matches(stop.frames, [frame["name"] for frame in always["chain"]]), (stop, always)
-    shown = re.findall(r"^#\d+ +0x([0-9a-f]+) in ", always["bt"] + always["threads"], flags=re.MULTILINE)
+    shown = re.findall(r"^#\d+ +0x([0-9a-f]+) (?:\[PAC\] )?in ", always["bt"] + always["threads"], flags=re.MULTILINE)
     assert shown
     assert all(int(address, 16) >> ADDRESS_BITS == 0 for address in shown), always["bt"]
 

@@ -59,7 +59,8 @@ def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str]
     [
         ([], "sframe-unwind: the following arguments are required: COMMAND (try sframe-unwind --help)"),
         (["dump"], "sframe-unwind: dump: the following arguments are required: FILE (try sframe-unwind dump --help)"),
-        (["dump", "x", "--js"], "sframe-unwind: unrecognized arguments: --js (try sframe-unwind --help)"),
+        (["dump", "x", "--js"], "sframe-unwind: dump: unrecognized arguments: --js (try sframe-unwind dump --help)"),
+        (["--js"], "sframe-unwind: the following arguments are required: COMMAND (try sframe-unwind --help)"),
         (["lookup", "x"], "sframe-unwind: lookup: the following arguments are required: ADDRESS"),
         (["dmup"], "sframe-unwind: argument COMMAND: invalid choice: 'dmup'"),
     ],
@@ -130,7 +131,7 @@ def test_unusable_files(tmp_path: Path, capsys: pytest.CaptureFixture[str], comm
         tmp_path: "Is a directory",
         tmp_path / "absent": "No such file or directory",
         text: "not a readable ELF file",
-        empty: "not a readable ELF file",
+        empty: "the file is empty",
         cut: "",
         none: "no .sframe section",
     }

@@ -14,6 +14,7 @@ import pytest
 
 from sframe_unwind.cli import debugger
 from sframe_unwind.errors import FileError
+from sframe_unwind.machine.personality import lldb_settings
 from tests.hanging import HANG
 from tests.lldb.debuggers import find_without_provider
 from tests.missing import absent
@@ -31,7 +32,11 @@ exit 7
 
 LOADED = {
     "gdb": ["<-iex>", f"<source {CHECKOUT}/gdb_plugin/sframe_gdb.py>"],
-    "lldb": ["<--one-line-before-file>", f'<command script import "{CHECKOUT}/lldb_plugin/sframe_lldb.py">'],
+    "lldb": [
+        word
+        for line in (*lldb_settings(), f'command script import "{CHECKOUT}/lldb_plugin/sframe_lldb.py"')
+        for word in ("<--one-line-before-file>", f"<{line}>")
+    ],
 }
 
 
@@ -103,7 +108,7 @@ def test_plugin_that_is_not_there() -> None:
 def test_line_for_the_init_file(name: str) -> None:
     done = run("plugin", name)
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"<{done.stdout.strip()}>" == LOADED[name][1]
+    assert f"<{done.stdout.strip()}>" == LOADED[name][-1]
 
 
 def test_debugger_of_this_environment_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

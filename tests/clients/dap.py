@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Callable
 
+from sframe_unwind.machine.personality import refusal
 from tests.clients.process import Process
 
 _HEADER = re.compile(rb"Content-Length: (\d+)\r\n\r\n")
@@ -38,6 +39,12 @@ class Client:
         content = json.dumps(request).encode()
         self._process.send(b"Content-Length: %d\r\n\r\n" % len(content) + content)
         return self._requests
+
+    def launch(self, program: str, **arguments: Any) -> None:
+        """Request the start of a program; the adapter responds later."""
+        # Where it is refused to turn randomisation off, LLDB's adapter would start no program.
+        randomised = {"disableASLR": False} if refusal() else {}
+        self.send("launch", program=program, **randomised, **arguments)
 
     def event(self, *names: str) -> dict[str, Any]:
         """Wait for one of some events."""

@@ -52,7 +52,7 @@ def session(process: Process, executable: Path, function: str, arguments: Sequen
     """Return an editor's session: everything that it shows, and then all events and errors that it received."""
     client = Client(process)
     client.ask("initialize", adapterID="test", clientID="test", linesStartAt1=True, columnsStartAt1=True)
-    client.send("launch", program=str(executable), args=list(arguments))
+    client.launch(str(executable), args=list(arguments))
     client.ask("setFunctionBreakpoints", breakpoints=[{"name": function}])
     client.ask("configurationDone")
     stopped = client.event("stopped")["body"]
@@ -85,6 +85,7 @@ def masked(line: str) -> str:
 
 
 @pytest.mark.parametrize(("build", "function"), SESSIONS)
+@pytest.mark.usefixtures("fixed_addresses")
 def test_gdbs_adapter_shows_what_it_shows_without_the_plugin(build: str, function: str, tmp_path: Path) -> None:
     gdb = driver.find("pypi")
     assert gdb is not None
@@ -128,7 +129,7 @@ def test_item_34_gdbs_adapter_fails_where_the_bound_of_an_array_is_lost(
     with Process([gdb.path, "-q", "-i", "dap"], environment, tmp_path) as process:
         client = Client(process)
         client.ask("initialize", adapterID="test", clientID="test")
-        client.send("launch", program=str(executable))
+        client.launch(str(executable))
         client.ask("setFunctionBreakpoints", breakpoints=[{"name": "lose"}])
         client.ask("configurationDone")
         stopped = client.event("stopped")["body"]
@@ -155,7 +156,7 @@ def test_lldbs_adapter_evaluates_in_frames_of_methods_that_only_sframe_has(level
     with Process(adapter.command, environment, tmp_path) as process:
         client = Client(process)
         client.ask("initialize", adapterID="test", clientID="test", linesStartAt1=True, columnsStartAt1=True)
-        client.send("launch", program=str(executable), args=[], initCommands=["sframe strict on"])
+        client.launch(str(executable), args=[], initCommands=["sframe strict on"])
         client.ask("setFunctionBreakpoints", breakpoints=[{"name": "leaf"}])
         client.ask("configurationDone")
         thread = client.event("stopped")["body"]["threadId"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pexpect
 import pyte
+import pytest
 
 from tests.clients.homes import gdb_environment
 from tests.drive.building import built
@@ -85,6 +86,7 @@ def screens(debugger: Debugger, home: Path, plugin: bool) -> list[list[str]]:
     return shown
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_the_screen_is_what_it_is_without_the_plugin(debugger: Debugger, tmp_path: Path) -> None:
     without = screens(debugger, tmp_path / "without", False)
     assert "calls.c" in without[0][0]  # the source window

@@ -14,6 +14,7 @@ from tests.expectations import AGREEMENT
 from tests.gdb.driver import batch
 from tests.hanging import HANG
 from tests.lldb import debuggers as lldbs
+from tests.lldb.driver import START
 
 SECONDS = HANG
 GENERATED = "sframe (generated)"
@@ -55,7 +56,7 @@ def test_in_lldb(name: str, program: Path) -> None:
     commands = [f'command script import "{lldbs.PLUGIN}"', "b by_value", "run", *COMMANDS[:3]]
     commands += ["script print('generating now')", "sframe generate on", *COMMANDS, "sframe generate"]
     arguments = [argument for command in commands for argument in ("-o", command)]
-    command = [lldbs.find(name), "-x", "-b", *arguments, str(program)]
+    command = [lldbs.find(name), "-x", "-b", *START, *arguments, str(program)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     shown = "\n".join(line for line in done.stdout.splitlines() if not line.startswith("(lldb)"))
     check(shown, program.parent / "cache")

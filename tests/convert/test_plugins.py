@@ -15,6 +15,7 @@ from tests.convert.stepping import prepare
 from tests.gdb.driver import batch
 from tests.hanging import HANG
 from tests.lldb import debuggers as lldbs
+from tests.lldb.driver import START
 
 SECONDS = HANG
 
@@ -50,5 +51,5 @@ def test_lldb(name: str, made: dict[str, Any]) -> None:
         *("b by_value", "run", "sframe status", "sframe compare"),
     )
     arguments = [argument for command in commands for argument in ("-o", command)]
-    command = [lldbs.find(name), "-x", "-b", *arguments, made["program"]["executable"]]
+    command = [lldbs.find(name), "-x", "-b", *START, *arguments, made["program"]["executable"]]
     check(subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False).stdout)

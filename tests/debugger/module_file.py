@@ -10,6 +10,7 @@ from sframe_unwind.cfi.section import CfiSection, SectionData
 from sframe_unwind.debugger.module_agreement import ModuleAgreement
 from sframe_unwind.elf.constants import SHF_EXECINSTR
 from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.image.rewritten import rewriter
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module
 
@@ -28,8 +29,15 @@ class File:
             code = [(part.address, part.end) for part in parts if part.flags & SHF_EXECINSTR]
         address, data = self._parts[".sframe"]
         frames = SectionData(*self._parts[".eh_frame"]) if with_cfi and ".eh_frame" in self._parts else None
-        cfi = CfiSection(frames, None, AMD64) if frames else None
-        self.module = Module(path.name, code, lambda: Section(data, address), lambda: cfi)
+        index = SectionData(*self._parts[".eh_frame_hdr"]) if ".eh_frame_hdr" in self._parts else None
+        cfi = CfiSection(frames, index, AMD64) if frames else None
+        self.module = Module(
+            path.name,
+            code,
+            lambda: Section(data, address),
+            lambda: cfi,
+            load_rewriter=lambda: rewriter({name: start for name, (start, _) in self._parts.items()}),
+        )
 
     def read(self, address: int, size: int) -> bytes:
         """Return the bytes at an address; zeros between the sections."""

@@ -44,7 +44,7 @@ def test_options_and_the_number_of_frames() -> None:
             ["\xb2"],
             "the number of frames is '\xb2', expected 1 or more; Usage: sframe backtrace [N] [-all] " + CONTEXT,
         ),
-        (MODE, ["always", "off"], "Usage: sframe mode [always | fallback | off]"),
+        (MODE, ["always", "off"], "Usage: sframe mode [auto | always | fallback | off]"),
     ],
 )
 def test_what_a_command_does_not_take(command: Command, words: list[str], message: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sframe_unwind.machine.personality import lldb_settings
 from tests.gdb import driver as gdb
 from tests.lldb import debuggers as lldb
 from tools.debuginfod import NO_SERVER
@@ -14,7 +15,7 @@ from tools.debuginfod import NO_SERVER
 INSIDE = Path(__file__).resolve().parent / "inside"
 WITHOUT = "none"
 """The mode of a session without the plugin."""
-MODES = ("off", "fallback", "always")
+MODES = ("off", "auto", "fallback", "always")
 STRICT = "strict"
 """Mode `always` with strict: SFrame unwinds every frame that it covers."""
 
@@ -67,6 +68,7 @@ class Debugger:
             "settings set interpreter.prompt-on-quit false",
             "settings set target.preload-symbols true",
             "settings set symbols.enable-external-lookup false",
+            *lldb_settings(),
         ]
         plugin = [f'command script import "{lldb.PLUGIN}"', *_modes("sframe mode {}", "sframe strict on", mode)]
         state = f'command script import "{INSIDE / "lldb_state.py"}"'
@@ -86,7 +88,7 @@ class Debugger:
         path = os.environ.get("PATH", os.defpath)
         # LLDB makes a folder in its home, for root even if the home does not exist; below a device it cannot.
         home = {"HOME": "/dev/null", "SHELL": "/bin/sh", "DEBUGINFOD_URLS": NO_SERVER}
-        return {"PATH": path, "LC_ALL": "C", "TERM": "dumb", **home}
+        return {"PATH": path, "LC_ALL": gdb.LOCALE, "TERM": "dumb", **home}
 
 
 def _modes(mode_command: str, strict_command: str, mode: str) -> Sequence[str]:

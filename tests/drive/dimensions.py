@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 
 from tests.drive.debuggers import MODES, STRICT
+from tests.rewriting.bolt import path as bolt_path
 
 Corner = dict[str, str]
 """A value for each dimension."""
@@ -28,18 +29,21 @@ CORES = {
 }
 """Kinds of core files, for GDB and for LLDB."""
 LIVE, REMOTE = "live", "remote"
-COMPACT = "3-compact"
-"""Version 3, made smaller by `convert --compact`."""
+COMPACT, NO_SFRAME = "3-compact", "none"
+"""Versions: version 3, made smaller by `convert --compact`; and a program without SFrame."""
+BOLT, OBJCOPY = "bolt", "objcopy"
+"""Tools that rewrite a linked program: BOLT moves code, and knows nothing of SFrame; objcopy writes the file anew."""
 
 _BUILDS = {
     "program": ("calls", "stubs", "jumps", "objects", "methods"),
     "level": ("O0", "O1", "O2"),
-    "version": ("1", "2", "3", COMPACT),
+    "version": ("1", "2", "3", COMPACT, NO_SFRAME),
     "linker": ("ld", "lld", "mold"),
     "plt": ("lazy", "now", "ibt", "ibt-now", "no-plt"),
     "position": ("pie", "fixed", "static", "static-pie"),
     "tables": (WHOLE, DEBUG_FRAME, ONE_CFI, SOME_CFI, NO_CFI, GONE, ONE_SFRAME, ONE_BOTH),
     "symbols": ("all", "stripped", "headless"),
+    "rewritten": ("no", BOLT, OBJCOPY),
 }
 CLIENTS = {
     True: ("batch", "terminal", "script", "mi", "dap"),
@@ -65,6 +69,7 @@ def possible(corner: Corner) -> bool:
     """Return whether values can meet; dimensions may be missing."""
     tables, symbols, position = (corner.get(name, "") for name in ("tables", "symbols", "position"))
     static = position in ("static", "static-pie")
+    bolted = corner.get("rewritten") == BOLT
     impossible = (
         # Without a search table, exceptions do not work, and GCC always gives C++ with exceptions `.eh_frame`.
         corner.get("program") in THROWING and tables in (*LACKING, DEBUG_FRAME),
@@ -85,6 +90,13 @@ def possible(corner: Corner) -> bool:
         corner.get("client") == "two" and corner.get("place", LIVE) != LIVE,
         # Functions are found by name.
         corner.get("client") == "dap" and symbols in ("stripped", "headless"),
+        # There is nothing to remove.
+        corner.get("version") == NO_SFRAME and (tables in (*LACKING, ONE_SFRAME) or symbols == "headless"),
+        # BOLT reads `.eh_frame` and symbols, and not each linker's output; and it is not installed everywhere.
+        bolted and (tables not in ("", WHOLE) or symbols == "headless" or static or bolt_path() is None),
+        bolted and (corner.get("linker", "ld") != "ld" or corner.get("program") in THROWING),
+        # A section that is made smaller describes the code before BOLT.
+        bolted and corner.get("version") == COMPACT,
     )
     return not any(impossible)
 
@@ -98,6 +110,7 @@ _PLAIN: Corner = {
     "position": "pie",
     "tables": "whole",
     "symbols": "all",
+    "rewritten": "no",
     "client": "batch",
     "place": "live",
     "mode": "always",

@@ -105,6 +105,19 @@ def _caller_condition(rng: random.Random, state: State, build: Build) -> Lines:
     return [f'tbreak {place} if ${function}("{caller}"{tail})', "continue"]
 
 
+def _commands_that_select(rng: random.Random, state: State, build: Build) -> Lines:
+    """A breakpoint's commands select a frame, which is still selected at the prompt."""
+    commands = rng.choice(("silent\\nup", "up", "silent\\nbacktrace 2\\nup", "backtrace 3"))
+    attached = f"python gdb.breakpoints()[-1].commands = '{commands}'"
+    return [
+        f"tbreak {a_function(rng, build)}",
+        attached,
+        "continue",
+        "info frame",
+        rng.choice(("up", "next", "finish")),
+    ]
+
+
 def _local_condition(rng: random.Random, state: State, build: Build) -> Lines:
     frames = frames_of(state)
     known = _integers(state.get("locals", []))
@@ -241,6 +254,7 @@ _MENU: tuple[tuple[_Choice, int], ...] = (
     (_advance, 4),
     (_continue, 8),
     (_caller_condition, 2),
+    (_commands_that_select, 3),
     (_local_condition, 3),
     (_python_stop, 3),
     (_watch, 3),

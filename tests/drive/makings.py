@@ -14,11 +14,14 @@ from pathlib import Path
 from tests.drive import cutting
 from tests.drive.building import CACHE, FOLDER, STANDARDS, run_tool
 from tests.drive.dimensions import (
+    BOLT,
     COMPACT,
     DEBUG_FRAME,
     GONE,
     LACKING,
     NO_CFI,
+    NO_SFRAME,
+    OBJCOPY,
     ONE_BOTH,
     ONE_CFI,
     ONE_SFRAME,
@@ -26,6 +29,7 @@ from tests.drive.dimensions import (
     Corner,
 )
 from tests.drive.programs import PROGRAMS, Program
+from tests.rewriting.bolt import path as bolt_path
 from tests.samples.build import toolchain
 from tools.producers import provide as other_linkers
 
@@ -49,6 +53,8 @@ _POSITION = {
 }
 _BASE = {"pie": 0x555555554000, "fixed": 0, "static": 0}
 """The address at which Linux loads a program if addresses are not randomised."""
+_OUTPUT = {BOLT: ["-o"], OBJCOPY: []}
+"""The option before the name of the file that a rewriting tool writes."""
 _OTHER_NAMES = "other names"
 """Marks a copy with other names in its symbol table, and without debug information."""
 
@@ -76,8 +82,8 @@ def made(corner: Corner, seed: int, is_gdb: bool = True) -> Making:
     :raises ProgramError: the compiler or the linker fails.
     """
     program = PROGRAMS[corner["program"]]
-    command = _command(corner, program)
-    digest = hashlib.sha256(repr(command).encode())
+    command, rewriting = _command(corner, program), _rewriting(corner)
+    digest = hashlib.sha256(repr([command, *rewriting]).encode())
     for source in program.sources:
         digest.update((FOLDER / source).read_bytes())
     digest.update(Path(cutting.__file__).read_bytes())
@@ -90,6 +96,9 @@ def made(corner: Corner, seed: int, is_gdb: bool = True) -> Making:
             try:
                 built = temporary / "built"
                 run_tool([*command, *(str(FOLDER / name) for name in program.sources), "-o", str(built)], FOLDER)
+                if rewriting:
+                    run_tool([*rewriting, str(built), *_OUTPUT[corner["rewritten"]], str(temporary / "new")], FOLDER)
+                    (temporary / "new").replace(built)
                 temporary.chmod(0o755)
                 temporary.rename(folder)
             finally:
@@ -97,9 +106,17 @@ def made(corner: Corner, seed: int, is_gdb: bool = True) -> Making:
         return _cut(corner, seed, program, folder, is_gdb)
 
 
+def _rewriting(corner: Corner) -> list[str]:
+    """Return the command that rewrites the linked program, without its files; empty: none does."""
+    if corner["rewritten"] == BOLT:
+        return [bolt_path() or "llvm-bolt", "-lite=0", "-reorder-blocks=reverse"]
+    return [str(toolchain("amd64", 3) / "objcopy")] if corner["rewritten"] == OBJCOPY else []
+
+
 def _command(corner: Corner, program: Program) -> list[str]:
     cxx = program.sources[0].endswith(".cc")
-    tools = toolchain("amd64", 3 if corner["version"] == COMPACT else int(corner["version"]))
+    tools = toolchain("amd64", int(corner["version"]) if corner["version"].isdigit() else 3)
+    common = [flag for flag in _COMMON if corner["version"] != NO_SFRAME or "sframe" not in flag]
     linker: tuple[str, ...] = ()
     if corner["linker"] != "ld":
         linker = (f"-B{other_linkers()}/", f"-fuse-ld={corner['linker']}")
@@ -107,7 +124,7 @@ def _command(corner: Corner, program: Program) -> list[str]:
     if corner["linker"] != "ld":  # these linkers make such stubs always, or for marked objects
         plt = tuple(flag.replace(",-z,ibtplt", "") for flag in plt)
     return [
-        *("g++" if cxx else "gcc", f"-{corner['level']}", *_COMMON, STANDARDS[Path(program.sources[0]).suffix]),
+        *("g++" if cxx else "gcc", f"-{corner['level']}", *common, STANDARDS[Path(program.sources[0]).suffix]),
         *(("-fno-exceptions", "-fno-rtti") if cxx and not program.exceptions else ()),
         *_UNWIND[corner["tables"] != DEBUG_FRAME],
         *_POSITION[corner["position"]],
@@ -122,7 +139,8 @@ def _cut(corner: Corner, seed: int, program: Program, folder: Path, is_gdb: bool
     known = {function.name: function for function in cutting.functions(built)}
     present = [name for name in program.functions if name in known]
     chosen = _chosen(corner["tables"], seed, present)
-    starts, covered = {known[name].start for name in chosen}, cutting.covered(built)
+    starts = {known[name].start for name in chosen}
+    covered = {} if corner["version"] == NO_SFRAME else cutting.covered(built)
     assert starts <= covered.keys()
     # Names of equal length, because the path is on the stack of the program.
     symbols = _OTHER_NAMES if _needs_symbols(corner, is_gdb) else corner["symbols"]

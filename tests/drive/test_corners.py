@@ -139,6 +139,7 @@ SEEDS = range(3)
 
 
 @pytest.mark.parametrize(("debugger", "chosen"), SAMPLE)
+@pytest.mark.usefixtures("fixed_addresses")
 def test_a_session_at_a_corner(debugger: str, chosen: Corner) -> None:
     for seed in SEEDS:
         with toolchain_needed():

@@ -27,12 +27,14 @@ SESSIONS = (
 
 
 @pytest.mark.parametrize(("debugger", "name"), SESSIONS)
+@pytest.mark.usefixtures("fixed_addresses")
 def test_a_session_goes_as_it_does_without_the_plugin(debugger: str, name: str) -> None:
     _goes_as_without_the_plugin(debugger, name, range(TRIES))
 
 
 @pytest.mark.parametrize("debugger", DEBUGGERS)
 @pytest.mark.parametrize("name", ["stubs-O0", "stubs-O2"])
+@pytest.mark.usefixtures("fixed_addresses")
 def test_stepping_goes_through_the_stubs_of_a_plt(debugger: str, name: str) -> None:
     """GNU ld's row for `.plt.got` claims a push that the stub does not have."""
     is_gdb = DEBUGGERS[debugger].is_gdb
@@ -64,6 +66,7 @@ def _goes_as_without_the_plugin(
 
 
 @pytest.mark.parametrize("debugger", ["gdb18", "lldb23"])
+@pytest.mark.usefixtures("fixed_addresses")
 def test_what_differs_is_found(debugger: str) -> None:
     """Each difference is reported: in a line of the stack, in a variable, or in the output."""
     build = named("calls-O0")
@@ -121,6 +124,7 @@ def test_in_gdb_a_difference_counts_the_first_time_where_there_is_one_thread(
 
 
 @pytest.mark.parametrize("debugger", DEBUGGERS)
+@pytest.mark.usefixtures("fixed_addresses")
 def test_every_variable_that_is_shown_without_the_plugin_is_shown_with_it(debugger: str) -> None:
     found = variables.count(DEBUGGERS[debugger], "bzip2-O2", "always")
     assert found.stops == 10

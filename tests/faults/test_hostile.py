@@ -54,6 +54,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("debugger", DEBUGGERS)
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=list(FAULTS))
+@pytest.mark.usefixtures("fixed_addresses")
 def test_item_26_the_session_goes_on(program: Path, debugger: str, fault: Fault) -> None:
     shown = show(debugger, program, fault.argument, *fault.before, *TRIED, first=fault.first)
     first, ours, compared, explained, status, _, off, _, again = shown[-len(TRIED) :]

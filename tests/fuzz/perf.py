@@ -158,13 +158,15 @@ def exercise(damaged: Input, seen: Counter[str]) -> None:
         options += ["--convert", "--html", page, "--folded", folded, "--speedscope", speedscope]
     with quick():
         status, printed = run(seen, "perf", path, *options)
-    seen["stacks"] += status == 0
-    if status == 0 and damaged.number % 2:
-        counts = json.loads(printed)
-        seen["samples unwound"] += counts["user_samples"]
-        for verdict, count in counts["methods"]["sframe"].items():
-            seen[f"SFrame: {verdict}"] += count
-    if written and status == 0:
+    is_read = status == 0 or bool(printed)  # also a truncated recording
+    seen["stacks"] += is_read
+    if is_read and damaged.number % 2:
+        answer = json.loads(printed)
+        for counts in answer.get("events", [answer]):
+            seen["samples unwound"] += counts["user_samples"]
+            for verdict, count in counts["methods"]["sframe"].items():
+                seen[f"SFrame: {verdict}"] += count
+    if written and page.exists():
         check_page(page.read_text(encoding="utf-8"))
         json.loads(speedscope.read_text(encoding="utf-8"))
         folded.read_text(encoding="utf-8", errors="surrogateescape")

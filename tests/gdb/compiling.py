@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.hanging import HANG
@@ -37,15 +38,20 @@ def compiled_with_threads(source: Path, folder: Path, *flags: str) -> Path:
     return executable
 
 
-def mixed(folder: Path, version: int) -> Path:
-    """Compile `mixed.c`: `with_cfi` calls `without_cfi`, which calls `with_cfi`, and so on, seven deep."""
-    command = ["gcc", *_flags(version, True)]
+def mixed(folder: Path, version: int, abi: str = "amd64", flags: Sequence[str] = (), with_both: bool = True) -> Path:
+    """Compile `mixed.c`: `with_cfi` calls `without_cfi`, which calls `with_cfi`, and so on, seven deep.
+
+    :param with_both: whether `with_cfi` also has SFrame.
+    """
+    command = [ABIS[abi].compiler, *_flags(version, True, abi), *flags]
+    plain = [part for part in command if with_both or "sframe" not in part]
     with_cfi = ["-DMIXED=with_cfi", "-DNEXT=without_cfi", "-DMIXED_ROOM=10", "-DMIXED_MAIN"]
     without = ["-DMIXED=without_cfi", "-DNEXT=with_cfi", "-DMIXED_ROOM=30"]
     source, assembly, executable = str(FOLDER / "mixed.c"), folder / "without.s", folder / "mixed"
     _run([*command, *without, "-S", source, "-o", str(assembly)])
     assembly.write_text(".cfi_sections .sframe\n" + assembly.read_text(encoding="utf-8"), encoding="utf-8")
-    _run([*command, *with_cfi, source, str(assembly), "-o", str(executable)])
+    _run([*plain, *with_cfi, "-c", source, "-o", str(folder / "with.o")])
+    _run([*command, str(folder / "with.o"), str(assembly), "-o", str(executable)])
     return executable
 
 
@@ -62,9 +68,9 @@ def with_and_without_cfi(folder: Path, abi: str = "amd64") -> tuple[Path, Path]:
     return with_cfi, without
 
 
-def _flags(version: int, sframe: bool) -> list[str]:
+def _flags(version: int, sframe: bool, abi: str = "amd64") -> list[str]:
     flags = COMMON_FLAGS if sframe else tuple(flag for flag in COMMON_FLAGS if "sframe" not in flag)
-    return [*flags, "-O2", f"-B{tools_for(version)}/"]
+    return [*flags, "-O2", f"-B{tools_for(version, abi)}/"]
 
 
 def _run(command: list[str]) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sframe_unwind.machine.personality import gdb_settings
 from tests.hanging import HANG
 from tests.transcripts import Transcript
 
@@ -22,6 +23,9 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGIN = CHECKOUT / "gdb_plugin" / "sframe_gdb.py"
 _ENTRY = Path(__file__).resolve().parent / "inside" / "entry.py"
 _INSIDE = "tests.gdb.inside"
+
+LOCALE = "C" if str(CHECKOUT).isascii() else "C.UTF-8"
+"""GDB alone cannot read a Python script whose path is not of its locale."""
 
 SECONDS = HANG
 """Time limit for one run, in seconds."""
@@ -33,6 +37,7 @@ SETTINGS = (
     "set width 0",
     "set style enabled off",
     "set auto-load no",
+    *gdb_settings(),
 )
 """Settings that make runs equal on every machine."""
 
@@ -92,7 +97,7 @@ def _version(path: str) -> tuple[int, ...] | None:
 def environment(home: Path | None = None) -> dict[str, str]:
     """Return the environment of a GDB: English messages, no downloads, no init files except those in `home`."""
     kept = {name: value for name, value in os.environ.items() if name not in ("DEBUGINFOD_URLS", "PYTHONPATH")}
-    return {**kept, "LC_ALL": "C", "TERM": "dumb", "HOME": str(home or "/nonexistent")}
+    return {**kept, "LC_ALL": LOCALE, "TERM": "dumb", "HOME": str(home or "/nonexistent")}
 
 
 def command_line(
@@ -169,7 +174,14 @@ def batch(debugger: Debugger, *commands: str, executable: Path | None = None, pl
 def call(
     debugger: Debugger, function: str, debug_files: bool = False, seconds: float = SECONDS, **arguments: Any
 ) -> Any:
-    """Call a function inside GDB, with the plugin loaded, and return its result.
+    """Call a function inside GDB, with the plugin loaded, and return its result; see :func:`call_and_output`."""
+    return call_and_output(debugger, function, debug_files, seconds, **arguments)[0]
+
+
+def call_and_output(
+    debugger: Debugger, function: str, debug_files: bool = False, seconds: float = SECONDS, **arguments: Any
+) -> tuple[Any, str]:
+    """Call a function inside GDB, with the plugin loaded, and return its result, and all that GDB printed.
 
     :param function: module below `tests.gdb.inside`, or with its packages, and name of the function in it.
     :param seconds: time limit.
@@ -194,7 +206,7 @@ def call(
         text = answer.read_text(encoding="utf-8")
     value = json.loads(text)
     _check_strings(value)
-    return value
+    return value, output
 
 
 def _check_strings(value: Any) -> None:

@@ -27,7 +27,9 @@ def check_functions(stop: Stop, shown: dict[str, Any]) -> None:
 
 def names_in(backtrace: str) -> list[str]:
     """Return the functions of a backtrace in GDB's output."""
-    return re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(<signal handler called>|[^ ]+)", backtrace, flags=re.MULTILINE)
+    return re.findall(
+        r"^#\d+ +(?:0x[0-9a-f]+ (?:\[PAC\] )?in )?(<signal handler called>|[^ ]+)", backtrace, flags=re.MULTILINE
+    )
 
 
 def check_frames(always: dict[str, Any], off: dict[str, Any]) -> int:

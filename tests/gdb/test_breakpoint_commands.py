@@ -37,6 +37,7 @@ def _blocks(output: str) -> list[str]:
 
 
 @pytest.mark.parametrize("silent", [True, False], ids=["silent", "loud"])
+@pytest.mark.usefixtures("fixed_addresses")
 def test_backtrace_and_continue(debugger: Debugger, silent: bool, tmp_path: Path) -> None:
     commands = [*(["silent"] if silent else []), "echo <begin>\\n", "bt", "echo <end>\\n", "continue", "end"]
     lines = ["break descend", "commands", *commands, "run >/dev/null"]

@@ -37,13 +37,15 @@ def test_at_every_instruction(newest: Debugger, abi: str, tmp_path: Path) -> Non
     expected, found = call(newest, "callers.step", programs=programs, registers=names, functions=["callee", "leaf"])
     assert len(expected) == len(found) > 40
     known = total = 0
+    moved: set[int] = set()  # emulators since QEMU 10 put the stack elsewhere in each run
     for before, now in paired(expected, found):
         assert len(before) >= len(now) >= 2
         for own, other in paired(before, now):
             if own["pc"] != other["pc"]:
                 break  # beyond `main`
             values = [(mine, value) for mine, value in zip(own["registers"], other["registers"]) if mine is not None]
-            assert all(value in (None, mine) for mine, value in values), f"pc {own['pc']:#x}: {values}"
+            moved |= {int(value, 16) - int(mine, 16) for mine, value in values if value is not None} - {0}
+            assert len(moved) <= bool(ABIS[abi].emulator), f"pc {own['pc']:#x}: {values}"
             known += sum(value is not None for _, value in values)
             total += len(values)
     assert known >= KNOWN[abi] * total > 0

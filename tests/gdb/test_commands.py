@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from sframe_unwind import elf
 from sframe_unwind.sframe.table import Match
 from tests.debugger.lines import is_internal, lines
 from tests.expectations import AGREEMENT, STOPS, Stop
+from tests.gdb.compiling import compiled
 from tests.gdb.driver import PLUGIN, Debugger, batch, call
 from tests.gdb.programs import built, program
 from tests.pairing import paired
@@ -127,7 +129,7 @@ def test_arguments_by_chance(debugger: Debugger) -> None:
 def test_mode(debugger: Debugger) -> None:
     commands = [part for mode in MODES for part in (f"set sframe mode {mode}", "show sframe mode")]
     first, *rest = outputs(session(debugger, "show sframe mode", *commands))
-    assert first == "The mode of the SFrame unwinder is 'always'.\n"
+    assert first == "The mode of the SFrame unwinder is 'auto'.\n"
     assert rest[1::2] == [f"The mode of the SFrame unwinder is '{mode}'.\n" for mode in MODES]
     assert rest[::2] == ["", "", ""]
 
@@ -137,7 +139,7 @@ def test_status(debugger: Debugger) -> None:
     lines = text.splitlines()
     version = ".".join(str(part) for part in debugger.version)
     assert re.match(rf"sframe-unwind \S+, GDB {version}; ", lines[0])
-    assert "mode always" in lines
+    assert "mode auto" in lines
     row = next(line for line in lines if line.startswith("leaf "))
     assert re.search(r"0x[0-9a-f]+ +3 +amd64 +\d+ +FDE_FUNC_START_PCREL FDE_SORTED +\d+%", row)
     assert lines[-1].startswith("without SFrame: ")
@@ -272,6 +274,7 @@ def test_all_threads_in_non_stop_mode_while_the_selected_one_runs(debugger: Debu
     assert shown.count("Thread 1 is running\n") == 2
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_frame_view_is_as_without_the_plugin(debugger: Debugger) -> None:
     """GDB 13 fails if an unwinder in Python reads registers of such a frame, whenever GDB makes it anew."""
     place = ("break sample_stop", "run", "set $stack = $rsp", "set $code = $pc")
@@ -285,3 +288,10 @@ def test_frame_view_is_as_without_the_plugin(debugger: Debugger) -> None:
         assert [line for line in shown.splitlines() if not line.startswith("sframe: ")] == alone.splitlines()
         assert ("sframe: all frames are GDB's own until the process runs" in shown) == (debugger.version[0] < 14)
         assert "sample_stop" in shown
+
+
+def test_explain_shows_names_as_the_program_has_them(newest: Debugger, tmp_path: Path) -> None:
+    executable = compiled("methods.cc", tmp_path, "-O0")
+    output = batch(newest, "break counters::Counter::next", "run", "sframe explain", executable=executable)
+    assert "<counters::Counter::next(int)+" in output
+    assert "_ZN" not in output

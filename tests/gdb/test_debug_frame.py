@@ -75,6 +75,7 @@ def program_of_another_build(folder: Path) -> Path:
     return program(other, "-O1", "-fno-omit-frame-pointer")
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_file_of_a_remote_target(debugger: Debugger, tmp_path: Path) -> None:
     """GDB reads the file through gdbserver; the same file at that path on this machine has the CFI for the plugin."""
     executable = program(tmp_path)

@@ -25,6 +25,7 @@ def _stepped(debugger: Debugger, executable: Path, mode: str | None) -> str:
 
 
 @pytest.mark.parametrize("sframe", [True, False], ids=["with SFrame", "without"])
+@pytest.mark.usefixtures("fixed_addresses")
 def test_item_28_step_into_inlined_functions(debugger: Debugger, sframe: bool, tmp_path: Path) -> None:
     executable = compiled("inlined.c", tmp_path, sframe=sframe)
     expected = _stepped(debugger, executable, None)

@@ -99,7 +99,7 @@ def test_interrupting_a_long_backtrace(debugger: Debugger) -> None:
         gdb.wait()
         gdb.run("python gdb.invalidate_cached_frames()")
         assert names_in(gdb.run("bt 3"))[:2] == ["sample_stop", "descend"]
-        assert "is 'always'" in gdb.run("show sframe mode")
+        assert "is 'auto'" in gdb.run("show sframe mode")
         gdb.run("set sframe mode off")
         native = gdb.run("bt 30")
         gdb.run("set sframe mode always")

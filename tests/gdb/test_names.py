@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.gdb import driver
 from tests.gdb.compiling import compiled
 from tests.gdb.driver import Debugger, batch
 
@@ -17,6 +18,7 @@ STACK = ["größe", "naïve", "main"]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.usefixtures("fixed_addresses")
 def test_stacks_are_those_without_the_plugin(folder: str, debugger: Debugger, tmp_path: Path) -> None:
     executable = _program(tmp_path, folder)
     alone = batch(debugger, *STOPPED, "finish", "bt", executable=executable, plugin=None)
@@ -32,6 +34,15 @@ def test_commands_show_stacks(folder: str, debugger: Debugger, tmp_path: Path) -
     assert re.findall(r"^#\d  0x\w+  (\S+) +\(.*\)  +sframe$", shown, re.MULTILINE) == STACK
     assert "3 frames agree" in shown
     assert " <größe" in shown
+
+
+def test_names_where_files_have_names_in_ascii(debugger: Debugger, tmp_path: Path) -> None:
+    """In the locale ``C``, GDB's Python 3.14 does not take names of files for UTF-8; older ones can be told so."""
+    executable = _program(tmp_path, "Latin-1")
+    arguments = [part for command in (*STOPPED, "sframe bt") for part in ("-ex", command)]
+    environment = {**driver.environment(), "PYTHONUTF8": "0"}
+    shown = driver.run(driver.command_line(debugger, "-batch", *arguments, str(executable)), environment)
+    assert re.findall(r"^#\d  0x\w+  (\S+) +\(.*\)  +sframe$", shown, re.MULTILINE) == STACK
 
 
 def _program(parent: Path, folder: str) -> Path:

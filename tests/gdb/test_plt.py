@@ -44,6 +44,7 @@ def stops(output: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", BUILDS)
+@pytest.mark.usefixtures("fixed_addresses")
 def test_next_goes_over_calls_as_without_the_plugin(debugger: Debugger, name: str, tmp_path: Path) -> None:
     program, alone = built(tmp_path, name)
     commands = [part for command in STEPS for part in ("-ex", command)]
@@ -56,6 +57,7 @@ def test_next_goes_over_calls_as_without_the_plugin(debugger: Debugger, name: st
 
 
 @pytest.mark.parametrize("name", BUILDS)
+@pytest.mark.usefixtures("fixed_addresses")
 def test_commands_tell_which_rows_are_not_used(newest: Debugger, name: str, tmp_path: Path) -> None:
     program, _ = built(tmp_path, name)
     status = batch(newest, "break use", "run", "sframe status", executable=program)

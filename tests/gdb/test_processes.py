@@ -154,6 +154,7 @@ def test_two_inferiors(debugger: Debugger) -> None:
     assert "first difference" not in output
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_run_twice(debugger: Debugger) -> None:
     path = built("callback", ABI, 3)
     output = batch(debugger, *AT_STOP, *_in_modes("bt"), "run >/dev/null", *_in_modes("bt"), executable=path)
@@ -218,6 +219,7 @@ NAVIGATION = (
 )
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_finish_up_down_frame(debugger: Debugger) -> None:
     path = built("recursion", ABI, 3, "O0")
     shown = []
@@ -232,6 +234,7 @@ def test_finish_up_down_frame(debugger: Debugger) -> None:
 
 
 @pytest.mark.parametrize("fragment", ["finish", "up", "tbreak main", "next", "until", "advance with_vla"])
+@pytest.mark.usefixtures("fixed_addresses")
 def test_execution_commands_that_need_the_caller(debugger: Debugger, fragment: str) -> None:
     path = built("dynamic", ABI, 3)
     ends = []

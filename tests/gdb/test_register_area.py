@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from sframe_unwind import elf
 from sframe_unwind.code.findings import DWARF, Counts
 from sframe_unwind.verify.code_check import check_elf
@@ -16,6 +18,7 @@ FRAMES = ["leaf", "run", "middle", "main"]
 SHOWN = [*(line for level in range(4) for line in (f"frame function {FRAMES[level]}", "p/x $sp", "p/x $fp")), "bt"]
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_item_39_the_caller_has_the_stack_pointer_of_its_rule(debugger: Debugger, tmp_path: Path) -> None:
     """SFrame made from the CFI gives the same as the CFI itself in GDB, including registers."""
     executable = compiled("register_area.c", tmp_path, sframe=False)

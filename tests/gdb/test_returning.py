@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from sframe_unwind.machine.gdb import CALLS
+from tests.elf.objects import run as run_tool
 from tests.gdb.compiling import FOLDER, compiled, with_and_without_cfi
 from tests.gdb.driver import PLUGIN, Debugger, batch
+from tests.missing import gdb_needed
 
 REGISTERS = "rbx, r12, r13, r14, r15"
 REFUSED = f"the caller's {REGISTERS} cannot be restored"
@@ -96,6 +99,7 @@ def test_other_ways_to_the_caller_are_silent(debugger: Debugger, tmp_path: Path)
 
 def test_functions_that_conditions_call_are_silent(debugger: Debugger, tmp_path: Path) -> None:
     """GDB announces their end in the middle of a command that lets the program run to the caller."""
+    gdb_needed(debugger.path, CALLS)
     _, without = with_and_without_cfi(tmp_path)
     condition = "break *(leaf+4) if ((int(*)(void*))fflush)(0) == 7"
     commands = ("delete", "break callee", "continue", "bt", condition, "next", "next", "finish", "bt")
@@ -111,3 +115,15 @@ def test_a_return_to_an_inlined_function_is_silent(debugger: Debugger, tmp_path:
     output = shown(debugger, executable, "tbreak 12", "continue", "bt", "maintenance flush register-cache", "bt")
     assert output.count("#1  caller (") == 2
     assert WARNING not in output
+
+
+def test_inlined_frame(debugger: Debugger, tmp_path: Path) -> None:
+    """GDB 13 refuses it only if the innermost frame is inlined; it pops what contains the inlined call."""
+    whole = compiled("popped_inlined.c", tmp_path, "-fno-ipa-ra")
+    without = tmp_path / "without"
+    removed = ("--remove-section=.eh_frame", "--remove-section=.eh_frame_hdr")
+    run_tool("objcopy", *removed, whole, without)
+    looks = ("set sframe strict on", "break leaf", "run", "up 2", "return", "bt")
+    output = batch(debugger, *looks, executable=without)
+    assert REFUSED in output or "Can not force return from an inlined function" in output
+    assert re.findall(r"^#\d+ .*?\b(\w+) \(", output, re.MULTILINE)[-5:] == ["leaf", "inner", "inlined", "user", "main"]

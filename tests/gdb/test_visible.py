@@ -11,6 +11,7 @@ LISTENER = "python gdb.events.stop.connect(lambda event: None)"
 
 
 @pytest.mark.parametrize("level", [1, 2, 3])
+@pytest.mark.usefixtures("fixed_addresses")
 def test_item_41_annotations_are_those_with_any_listener(level: int, debugger: Debugger) -> None:
     executable = built("recursion", "amd64", 3)
     stops = (f"set annotate {level}", "break sample_stop", "run", "bt", "finish", "step")
@@ -21,6 +22,7 @@ def test_item_41_annotations_are_those_with_any_listener(level: int, debugger: D
     assert batch(debugger, "set sframe mode off", *stops, executable=executable) == alone
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_item_41_return_has_a_hook(debugger: Debugger) -> None:
     executable = built("recursion", "amd64", 3)
     commands = ("break sample_stop", "run", "set trace-commands on", "return", "bt", "set trace-commands off", "next")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools import kernel
-from tools.setup import TEST_PACKAGES
+from tools.packages import TEST_PACKAGES
 
 
 class Build:
@@ -70,4 +70,17 @@ def test_an_interrupted_build_is_begun_anew(build: Build) -> None:
 
 
 def test_set_up_installs_its_packages() -> None:
-    assert set(kernel.steps().packages) <= {package.name for package in TEST_PACKAGES}
+    assert set(kernel.steps().packages) <= {kernel.SOURCE, *(package.name for package in TEST_PACKAGES)}
+
+
+@pytest.mark.usefixtures("build")
+def test_source_that_the_release_does_not_have_is_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fetched(folder: Path) -> None:
+        archive = folder / str(tmp_path / "linux.tar")[1:]
+        archive.parent.mkdir(parents=True)
+        archive.write_bytes(b"source of another release")
+
+    monkeypatch.setattr(kernel, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(kernel, "_fetch_source", fetched)
+    (tmp_path / "linux.tar").unlink()
+    assert kernel.kernel().vmlinux.exists()

@@ -109,9 +109,12 @@ def test_modules_without_a_file_are_reported(dump: Dump) -> None:
     assert target.missing == ["vmcore: no file of the modules ext4, jbd2 (--modules FOLDER has them)"]
 
 
-@pytest.mark.parametrize("has_file", [True, False])
-def test_a_module_has_its_sections_where_the_kernel_loaded_them(dump: Dump, vmlinux: Path, has_file: bool) -> None:
-    """The kernel relocates the SFrame of a module: that in memory counts, also where there is no file."""
+@pytest.mark.parametrize("ending", [".ko", ".ko.debug", ""])
+def test_a_module_has_its_sections_where_the_kernel_loaded_them(dump: Dump, vmlinux: Path, ending: str) -> None:
+    """The kernel relocates the SFrame of a module: that in memory counts, also where there is no file.
+
+    A debug file has the sizes of the sections, but not their contents.
+    """
     target = vmlinux.with_name("module.ko")
     source = vmlinux.with_name("module.s")
     source.write_text(
@@ -127,9 +130,11 @@ def test_a_module_has_its_sections_where_the_kernel_loaded_them(dump: Dump, vmli
         data[28:36] = (text - sframe - 28).to_bytes(8, "little", signed=True)  # the value that the relocation writes
         dump.memory.put(text, binary.contents(code))
         dump.memory.put(sframe, bytes(data))
+    run(tools_for("aarch64", 3) / "objcopy", "--only-keep-debug", target, target.with_suffix(".ko.debug"))
+    path = str(target.with_suffix(ending)) if ending else ""
     ranges = ((text, sframe + 0x1000),)
     dump.memory.fill(sframe + len(data), 0x1000 - len(data))
-    dump.loaded = [LoadedModule("module", str(target) if has_file else "", {".text": text, ".sframe": sframe}, ranges)]
+    dump.loaded = [LoadedModule("module", path, {".text": text, ".sframe": sframe}, ranges)]
     sp = STACK
     dump.frames(sp, "ret_from_fork")
     dump.listed(dump.task(0, "task", False, sp, text + 12, sp))

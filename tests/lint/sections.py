@@ -84,6 +84,14 @@ def unloadable() -> Subject:
     return subject()._replace(binary=binary)
 
 
+def rewritten() -> Subject:
+    """Return a good section in a program with the name of a section that BOLT gives."""
+    content = build("leaf").read_bytes()
+    assert content.count(b".fini_array\0") == 1
+    binary = elf.ElfBinary(BytesIO(content.replace(b".fini_array\0", b".bolt.org.x\0")), "program")
+    return subject()._replace(binary=binary)
+
+
 def without_rows() -> Subject:
     """Return a good section in a program that has a function without rows."""
     binary = elf.ElfBinary(BytesIO(build("leaf").read_bytes()), "program")
@@ -104,6 +112,7 @@ BROKEN: Mapping[Rule, Callable[[], Subject]] = {
     c.SEGMENT_LONGER: lambda: linked(segment_size=0x1000),
     c.TEXT_MISSING: lambda: linked(text=(), code=()),
     c.UNLOADABLE: unloadable,
+    c.CODE_REWRITTEN: rewritten,
     c.CONCATENATED: lambda: subject(table(FIRST), table(SECOND)),
     c.TRAILING_BYTES: lambda: subject(data=subject().data + b"\1\2\3"),
     c.HEADER_MALFORMED: lambda: changed(0, 0x1234, "H"),

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sframe_unwind.machine.personality import lldb_settings
 from tests.expectations import AGREEMENT
 from tests.hanging import HANG
 from tests.lldb.debuggers import CHECKOUT, PLUGIN
@@ -24,6 +25,8 @@ SECONDS = HANG
 """Time limit for a run, in seconds."""
 
 IMPORT = f'command script import "{PLUGIN}"'
+START = tuple(word for line in lldb_settings() for word in ("-O", line))
+"""The arguments without which LLDB starts no program on this machine; mostly none."""
 
 
 class CrashError(AssertionError):
@@ -49,7 +52,7 @@ def batch(
 
     `init`: read the settings in the home folder, which `more` names (``HOME=...``).
     """
-    command = [lldb, *([] if init else ["--no-lldbinit"]), "--batch", *arguments]
+    command = [lldb, *([] if init else ["--no-lldbinit"]), "--batch", *START, *arguments]
     process = subprocess.Popen(
         command,
         env=environment(lldb, **more),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pexpect
 
 from tests.hanging import HANG
-from tests.lldb.driver import check, end, environment
+from tests.lldb.driver import START, check, end, environment
 from tests.transcripts import Transcript
 from tests.waiting import wait_until_idle, wait_until_it_worked
 
@@ -90,7 +90,7 @@ class Terminal:
 @contextmanager
 def terminal(lldb: str, *arguments: str, init: bool = False, **more: str) -> Iterator[Terminal]:
     """Yield a session, which is always ended afterwards."""
-    words = [*([] if init else ["--no-lldbinit"]), "--no-use-colors", *arguments]
+    words = [*([] if init else ["--no-lldbinit"]), "--no-use-colors", *START, *arguments]
     child = pexpect.spawn(
         lldb,
         words,

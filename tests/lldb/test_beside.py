@@ -43,6 +43,7 @@ def run(lldb: str, described: dict[str, Any], *commands: str) -> list[tuple[bool
     return [(succeeded, re.sub(r"\$\d+", "$N", output), error) for succeeded, output, error in said]
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_values_in_methods(lldb: str) -> None:
     commands = ["sframe mode off", "frame select 2", *EXPRESSIONS, "bt 3"]
     expected = run(lldb, program("-O0", cfi=True), *commands)
@@ -75,6 +76,7 @@ def test_commands_that_need_what_the_frame_has_not(lldb: str, level: str, settin
     assert len(sums) == 9
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_item_38_finish_ends_where_it_was_called_from_and_frames_have_their_numbers(lldb: str) -> None:
     def stops(described: dict[str, Any], mode: str) -> list[list[str]]:
         commands = [f"sframe mode {mode}", "breakpoint disable", "frame variable", "bt"]

@@ -74,7 +74,7 @@ def test_answers(lldb: str) -> None:
     assert set(thread["frames"][0]) == fields
     assert "return address = " in explain
     assert explain.splitlines()[0] == at_pc.splitlines()[0]
-    assert mode == "mode always\n"
+    assert mode == "mode auto\n"
 
 
 def test_all_threads(lldb: str) -> None:

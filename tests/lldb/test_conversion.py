@@ -50,6 +50,7 @@ def moves(functions: tuple[str, ...], *before: str) -> list[str]:
     return [start, *stops, *before, "continue", *MOVES, "process kill", start, "continue", *MOVES]
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_frames_are_those_of_the_compilers_cfi(lldb: str) -> None:
     making = stripped_program()
     given = moves(making.program.functions, "sframe mode off", "sframe status", "sframe convert", "sframe status")

@@ -14,7 +14,7 @@ from tests.expectations import STRIPPED_DEPTH
 from tests.gdb import driver
 from tests.lldb.debuggers import PROVIDING, find
 from tests.lldb.driver import IMPORT, CrashError, batch, stacks
-from tests.missing import not_on_this_system
+from tests.missing import core_files_needed
 from tests.samples.build import build
 
 STYLES = ("full", "stack", "modified-memory")
@@ -77,8 +77,8 @@ def cores_by_kernel(executable: Path, folder: Path) -> list[Path]:
         commands += ["run > /dev/null", _FILTER % bits, "signal SIGABRT", _RENAME % bits]
     driver.batch(found, *commands, executable=executable)
     cores = [folder / f"with-{bits:#x}" for bits in FILTERS]
-    if not all(core.exists() for core in cores):
-        not_on_this_system("this kernel writes core files elsewhere: see /proc/sys/kernel/core_pattern")
+    core_files_needed()
+    assert all(core.exists() for core in cores)
     return cores
 
 
@@ -92,6 +92,7 @@ def test_what_lldb_saves(lldb: str, tmp_path: Path) -> None:
     assert backtraces_of(lldb, executable, *cores) == [live] * len(cores)
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_what_the_kernel_saves(lldb: str, tmp_path: Path) -> None:
     executable = program(tmp_path / "right")
     cores = cores_by_kernel(executable, tmp_path)
@@ -125,6 +126,7 @@ def test_file_that_is_missing(lldb: str, tmp_path: Path) -> None:
     assert [missing in status for status in said] == [False, True]
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_file_without_section_headers(lldb: str, tmp_path: Path) -> None:
     """LLDB lists no section of such a file; its SFrame is found by the program headers, also in a core file."""
     executable = program(tmp_path / "right")

@@ -28,6 +28,7 @@ def session(lldb: str, path: Path, place: str, *before: str) -> list[str]:
 
 @pytest.mark.parametrize("build", [name for name in BUILDS if name not in ("pie", "fixed")])
 @pytest.mark.parametrize("version", PROVIDING)
+@pytest.mark.usefixtures("fixed_addresses")
 def test_item_33_all_is_as_without_the_plugin(version: str, build: str, tmp_path: Path) -> None:
     path, lldb = BUILDS[build](tmp_path), find(version)
     # Before the start, LLDB knows only those functions in a library that the program calls.

@@ -12,6 +12,7 @@ STEPS = 20
 
 @pytest.mark.parametrize("lldb", PROVIDING)
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.usefixtures("fixed_addresses")
 def test_same_as_without_the_plugin(lldb: str, seed: int) -> None:
     path = find(lldb)
     without = drive(path, seed, "none", STEPS)
@@ -22,6 +23,7 @@ def test_same_as_without_the_plugin(lldb: str, seed: int) -> None:
 
 @pytest.mark.parametrize("lldb", PROVIDING)
 @pytest.mark.parametrize("level", ["-O0"])
+@pytest.mark.usefixtures("fixed_addresses")
 def test_other_optimisation(lldb: str, level: str) -> None:
     path = find(lldb)
     _same(drive(path, 7, "always", STEPS, level), drive(path, 7, "none", STEPS, level), "always")

@@ -37,6 +37,7 @@ def run(lldb: str, described: dict[str, Any], *commands: str) -> list[tuple[bool
 
 
 @pytest.mark.parametrize("variant", ["O0", "O2"])
+@pytest.mark.usefixtures("fixed_addresses")
 def test_frames_that_agree_are_lldbs_own(lldb: str, variant: str) -> None:
     described = program(BY_NAME["recursion"], variant=variant)
     ours, native = (run(lldb, described, f"sframe mode {mode}", *NAVIGATION)[1:] for mode in ("always", "off"))

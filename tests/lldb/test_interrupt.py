@@ -22,4 +22,4 @@ def test_the_session_goes_on(name: str) -> None:
         shown = session.run("bt 3")
         assert "`sample_stop" in shown
         assert "`descend" in shown
-        assert "mode always" in session.run("sframe mode")
+        assert "mode auto" in session.run("sframe mode")

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tools import setup
+from tools import packages, setup
+from tools.packages import Package
+from tools.running import tail
 
 
 @pytest.fixture
@@ -23,15 +25,51 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_without_root_it_says_what_an_administrator_installs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(setup, "missing", lambda packages: packages)
-    monkeypatch.setattr(setup, "as_root", lambda: None)
+    monkeypatch.setattr(packages, "missing", lambda packages: packages)
+    monkeypatch.setattr(packages, "as_root", lambda: None)
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    absent = setup.install_packages(list(setup.DEMO_PACKAGES))
-    assert absent == list(setup.DEMO_PACKAGES)
+    needed = [*packages.DEMO_PACKAGES, Package("no-such-package", "tool", "comparing")]
+    monkeypatch.setattr(packages, "known_to_apt", lambda packages: [package.name for package in packages])
+    assert packages.install_packages(needed) == needed
     assert capsys.readouterr().out.splitlines() == [
-        "set-up: missing (neither root nor sudo): gcc libc6-dev; not available without: compiling the samples",
-        "    an administrator installs them: apt-get install --no-install-recommends gcc libc6-dev",
+        "set-up: missing (neither root nor sudo), by what it is needed for:",
+        "    compiling the samples: gcc, stdio.h",
+        "    comparing: tool",
+        "    an administrator installs them: apt-get install --no-install-recommends gcc libc6-dev no-such-package",
     ]
+
+
+def test_without_apt_what_is_missing_is_found_by_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No package is known to be installed there; headers, libraries and files are looked for in their folders."""
+    (tmp_path / "cc").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    there, absent = Package("compiler", "cc", ""), Package("debugger", "no-such-command", "")
+    files = [Package("file", str(tmp_path / "cc"), ""), Package("no-file", str(tmp_path / "ld"), "")]
+    unknown = Package("python-part", None, "")
+    header, library = Package("no-header", "no-such.h", ""), Package("no-library", "libno-such.so.1", "")
+    found = packages.missing([there, absent, *files, unknown, header, library])
+    assert [package.name for package in found] == ["debugger", "no-file", "no-header", "no-library"]
+
+
+def test_environment_of_the_checkout_is_not_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "gdb").touch(0o755)
+    monkeypatch.setattr(packages, "ROOT", tmp_path)
+    monkeypatch.setenv("PATH", str(folder))
+    assert packages.missing([Package("gdb", "gdb", "")])
+
+
+def test_package_with_another_name_in_another_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian 13 has libarchive13t64 in place of libarchive13, and apt checks signatures with sqv there."""
+    for command, says in (("dpkg-query", "sqv installed\n"), ("apt-cache", "Package: new\nVersion: 1\n")):
+        (tmp_path / command).write_text(f"#!/bin/sh\ncat <<.\n{says}.\n", encoding="ascii")
+        (tmp_path / command).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    renamed = Package("old", "no-such-command", "", ("new",))
+    checking = Package("gpgv", "no-such-command", "", ("sqv",))
+    assert packages.missing([renamed, checking]) == [renamed]
+    assert packages.known_to_apt([renamed]) == ["new"]
 
 
 def test_checkout_that_cannot_be_written_is_one_line(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,4 +101,4 @@ def test_environment_is_not_kept_where_the_tree_was_moved(checkout: Path, monkey
 def test_pip_without_a_network_tells_the_cause_once() -> None:
     retries = [f"WARNING: Retrying (Retry(total={left})) after 'name resolution'" for left in (4, 3, 2, 1, 0)]
     output = "\n".join([*retries, "ERROR: No matching distribution found for hatchling", "note: this is from pip"])
-    assert setup.tail(output).splitlines() == [f"    {retries[0]}", f"    {output.splitlines()[-2]}"]
+    assert tail(output).splitlines() == [f"    {retries[0]}", f"    {output.splitlines()[-2]}"]

@@ -21,7 +21,7 @@ SAMPLE = Sample(1, 1, 0, 0, (), 0, {}, bytes(4096), True)
 class Given(Names):
     """Names for addresses."""
 
-    def find(self, space: Space, lookup: int) -> Name:  # noqa: ARG002
+    def find(self, space: Space, lookup: int, pid: int = 0) -> Name:  # noqa: ARG002
         return Name(f"f{lookup}", f"/lib/{lookup}.so", "")
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from sframe_unwind.address import ByteOrder
+from sframe_unwind.cli import main
 from sframe_unwind.errors import FormatError
 from sframe_unwind.perf.mappings import Mapping
 from sframe_unwind.perf.recording import Recording
@@ -87,6 +90,61 @@ def test_another_file_is_refused(tmp_path: Path, data: bytes, message: str) -> N
     with pytest.raises(FormatError) as caught:
         written(tmp_path, data)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("way", ["file", "pipe"])
+def test_a_truncated_recording_is_read_as_far_as_it_goes(tmp_path: Path, way: str) -> None:
+    """Cut at every byte."""
+    writer = Writer("little", "x86_64", [Event(regs_user=1)])
+    for time in range(1, 4):
+        writer.sample(1, 0x10, {0: 4}, b"12345678", size=8, time=time)
+    data = getattr(writer, way)()
+    whole = [event for event in written(tmp_path, data) if isinstance(event, Sample)]
+    assert len(whole) == 3
+    starts = [at for at in range(len(data)) if data[at : at + 8] == (9).to_bytes(4, "little") + b"\2\0\x50\0"]
+    size = 0x50
+    for end in range(starts[0], starts[-1] + size):
+        recording = written(tmp_path, data[:end])
+        found = [event for event in recording if isinstance(event, Sample)]
+        assert found == whole[: sum(start + size <= end for start in starts)]
+        if way == "file":
+            assert recording.truncated == f"truncated after {end - starts[0]:,} of 240 bytes of records"
+        else:
+            # A head of 8 bytes is needed to notice a record.
+            inside = [start for start in starts if start + 8 <= end < start + size]
+            assert recording.truncated == "".join(f"ends within the record at offset {at:#x}" for at in inside)
+
+
+def test_a_truncated_recording_of_perf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, half = programs.record(programs.sorting(), tmp_path), tmp_path / "half"
+    data = path.read_bytes()
+    half.write_bytes(data[: len(data) // 2])
+    command = ["perf", "script", "--ns", "-F", "tid,time", "-G", "-i", str(half)]
+    by_perf = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG).stdout.splitlines()
+    samples = [event for event in Recording(half) if isinstance(event, Sample)]
+    whole = [event for event in Recording(path) if isinstance(event, Sample)]
+    assert len(by_perf) <= len(samples) < len(whole)  # perf gives up before the end
+    assert all(sample in whole for sample in samples)
+    assert main(["perf", str(half), "--method", "dwarf"]) == 2
+    printed = capsys.readouterr()
+    (line,) = printed.err.splitlines()
+    assert re.fullmatch(
+        rf"sframe-unwind: {half}: truncated after \S+ of \S+ bytes of records: \d+ samples until there", line
+    )
+    assert printed.out.startswith("DWARF gives complete stacks for 100.0% of ")
+
+
+def test_a_recording_from_standard_input(tmp_path: Path) -> None:
+    path = programs.record(programs.sorting(), tmp_path, "-o", "-")
+    command = [sys.executable, "-m", "sframe_unwind", "perf"]
+    by_path = subprocess.run([*command, str(path)], capture_output=True, text=True, check=True, timeout=HANG).stdout
+    with path.open("rb") as stream:
+        piped = subprocess.Popen(["cat"], stdin=stream, stdout=subprocess.PIPE)
+        by_pipe = subprocess.run(
+            [*command, "-"], stdin=piped.stdout, capture_output=True, text=True, check=True, timeout=HANG
+        ).stdout
+        piped.wait(timeout=HANG)
+    assert by_pipe == by_path
 
 
 def perf_samples(path: Path) -> list[tuple[int, int]]:

@@ -103,7 +103,7 @@ def test_the_command(tmp_path: Path) -> None:
     done = command(path, "--json", "--method", "sframe,dwarf", "--folded", str(folded), "--speedscope", str(speedscope))
     assert (done.returncode, done.stderr) == (0, "")
     printed = json.loads(done.stdout)
-    assert set(printed) == {"samples", "user_samples", "methods", "frames", "frames_by_cfi", "blockers"}
+    assert set(printed) == {"event", "samples", "user_samples", "methods", "frames", "frames_by_cfi", "blockers"}
     assert list(printed["methods"]) == ["sframe", "dwarf"]
     count = printed["user_samples"]
     assert printed["methods"]["dwarf"] == {"complete": count, "cut": 0, "failed": 0, "wrong": 0}
@@ -180,8 +180,8 @@ def test_the_advice_helps(tmp_path: Path) -> None:
 class LongNames(Names):
     """Names as long as those of C++ templates; the sampled functions are random."""
 
-    def find(self, space: Space, lookup: int) -> Name:
-        found = super().find(space, lookup)
+    def find(self, space: Space, lookup: int, pid: int = 0) -> Name:
+        found = super().find(space, lookup, pid)
         return found._replace(function=f"{found.function}<{', '.join(['std::basic_string<char>'] * 9)}>")
 
 

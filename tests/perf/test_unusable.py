@@ -75,13 +75,6 @@ def test_another_machine(
     assert said == f"a recording of {machine}, {byteorder}-endian; expected one of aarch64_be, aarch64, amd64, s390x"
 
 
-def test_a_truncated_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = one_sample(USED, PC_AND_SP, bytes(64))
-    said = refused(tmp_path / "perf.data", data[:300], capsys)
-    assert said.startswith("the recording is truncated: ")
-    assert "the file has 68; copy it again" in said
-
-
 def test_where_to_look_for_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A recording of another machine has paths that exist here for this machine, and one that does not exist."""
     writer = Writer("little", "aarch64", [Event(regs_user=(1 << 33) - 1)])

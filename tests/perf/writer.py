@@ -15,7 +15,7 @@ from sframe_unwind.address import ByteOrder
 IDENTIFIER, IP, TID, TIME, ID, CALLCHAIN = 1 << 16, 1 << 0, 1 << 1, 1 << 2, 1 << 6, 1 << 5
 REGS_USER, STACK_USER = 1 << 12, 1 << 13
 USUAL = IP | TID | TIME | CALLCHAIN | REGS_USER | STACK_USER
-ARCH, BUILD_ID = 6, 2
+ARCH, BUILD_ID, EVENT_DESC = 6, 2, 12
 
 
 class Event(NamedTuple):
@@ -25,6 +25,8 @@ class Event(NamedTuple):
     regs_user: int = 0
     ids: tuple[int, ...] = ()
     read_format: int = 0
+    name: str = ""
+    """Written in the feature with the descriptions of events; in a pipe, in a record of its own.  Empty: in neither."""
 
 
 class Writer:
@@ -114,7 +116,7 @@ class Writer:
         :param abi: ``PERF_SAMPLE_REGS_ABI_...`` of a sample with registers.
         :param size: number of requested bytes of stack; more than the stack has: the stack ended.
         """
-        kind, regs_user, ids, _ = self._events[event]
+        kind, regs_user, ids, *_ = self._events[event]
         body = b""
         if kind & IDENTIFIER:
             body += self.pack("Q", ids[0])
@@ -146,11 +148,25 @@ class Writer:
         raw = self._text(self._machine)
         return self.pack("I", len(raw)) + raw
 
+    def _descriptions(self) -> bytes:
+        """Return the feature with the names of the events."""
+        body = self.pack("II", len(self._events), len(self._attributes(self._events[0])))
+        for event in self._events:
+            name = self._text(event.name)
+            body += self._attributes(event) + self.pack("II", len(event.ids), len(name)) + name
+            body += self.pack(f"{len(event.ids)}Q", *event.ids)
+        return body
+
     def pipe(self) -> bytes:
         """Return the recording in the form for a pipe."""
         attributes = [
             self.record(64, 0, self._attributes(event) + self.pack(f"{len(event.ids)}Q", *event.ids))
             for event in self._events
+        ]
+        attributes += [
+            self.record(78, 0, self.pack("QQ", 2, event.ids[0]) + self._text(event.name))
+            for event in self._events
+            if event.name
         ]
         machine = self.record(80, 0, self.pack("Q", ARCH) + self._machine_feature())
         magic = self.pack("Q", int.from_bytes(b"PERFILE2", "little"))
@@ -167,6 +183,8 @@ class Writer:
         records = b"".join(self._records)
         features = [(BUILD_ID, b"".join(self._build_ids))] if self._build_ids else []
         features.append((ARCH, self._machine_feature()))
+        if any(event.name for event in self._events):
+            features.append((EVENT_DESC, self._descriptions()))
         table, contents, place = b"", b"", start + len(records) + 16 * len(features)
         for _, raw in features:
             table += self.pack("QQ", place + len(contents), len(raw))

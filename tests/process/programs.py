@@ -29,11 +29,13 @@ def compiled(source: str, folder: Path, *flags: str) -> Path:
     return compiled_with_threads(FOLDER / source, folder, *flags)
 
 
-def core_of(executable: Path, place: str, folder: Path) -> tuple[Path, dict[str, list[dict[str, Any]]]]:
+def core_of(
+    executable: Path, place: str, folder: Path, *arguments: str
+) -> tuple[Path, dict[str, list[dict[str, Any]]]]:
     """Return a core file of a program stopped at a place, and GDB's stacks of its threads."""
     program = {
         "executable": str(executable),
-        "arguments": [],
+        "arguments": list(arguments),
         "emulator": [],
         "place": place,
         "hits": 1,
@@ -55,9 +57,9 @@ class Crash(NamedTuple):
     build_id: str
 
 
-def crash_of(source: str, place: str, folder: Path) -> Crash:
+def crash_of(source: str, place: str, folder: Path, *flags: str) -> Crash:
     """Compile one source of this folder, and write a core file when the program reaches a place."""
-    program = compiled(source, folder)
+    program = compiled(source, folder, *flags)
     core, _ = core_of(program, place, folder / "core")
     notes = subprocess.run(["readelf", "-n", str(program)], check=True, capture_output=True, text=True).stdout
     return Crash(program, core, notes.split("Build ID: ")[1].split()[0])

@@ -73,3 +73,18 @@ def without_first_line(threads: dict[str, list[Shown]]) -> dict[str, list[Shown]
     """
     nowhere: tuple[None, None] = (None, None)
     return {thread: [frames[0]._replace(source=nowhere), *frames[1:]] for thread, frames in threads.items()}
+
+
+def agreeing(stop: Stop, expected: dict[str, list[Shown]]) -> int | None:
+    """Return how many frames GDB's own unwinder gets right behind a signal handler; ``None``: all.
+
+    See :func:`tests.abis.native.first_wrong`.
+    """
+    if stop.sample != "signals":
+        return None
+    return next((level for frames in expected.values() for level, frame in enumerate(frames) if frame.pc >> 48), None)
+
+
+def within(threads: dict[str, list[Shown]], limit: int | None) -> dict[str, list[Shown]]:
+    """Return the innermost frames of each thread."""
+    return {thread: frames[:limit] for thread, frames in threads.items()}

@@ -28,7 +28,7 @@ def test_frame_pointers_lead_through_generated_code(program: Path) -> None:
     found = functions(frames)
     start = found.index("say_and_wait")
     assert found[start:][:3] == INNER
-    assert found[start + 3 :][:2] in (["run_generated", "main"], ["main", "__libc_start_call_main"])
+    assert found[start + 3] in ("run_generated", "main")
     assert found[-1] == "_start"
     assert [frame["unwinder"] for frame in frames[start + 1 :][:2]] == ["guess", "guess"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from sframe_unwind.image import decompression
 from tests.hanging import HANG
 from tests.process.command import NOWHERE, Done, backtrace, only_line
 from tests.process.debug_server import debug_server
@@ -72,6 +74,30 @@ def test_json_says_which_frames_are_inlined(original: Crash) -> None:
 def test_no_lines(original: Crash) -> None:
     done = backtrace("--core", original.core, "--json", "--no-lines", *NOWHERE)
     assert lines(done)[:3] == WITHOUT
+
+
+@pytest.mark.parametrize("version", ["-gdwarf-5", "-gdwarf-4"])
+def test_split_debug_information_is_named(version: str, tmp_path: Path) -> None:
+    crash = crash_of("inlined.cpp", "stop_here", tmp_path, "-gsplit-dwarf", version)
+    done = backtrace("--core", crash.core, "--json", *NOWHERE)
+    assert [name for name, _, _ in lines(done)[:2]] == ["stop_here", "main"]
+    lost = "its debug information is in other files (.dwo, .dwp), which are not read: inlined functions are missing"
+    assert (done.status, only_line(done.errors)) == (0, f"sframe-unwind: {crash.program}: {lost}")
+
+
+def test_debug_information_compressed_by_zstd(original: Crash, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "inlined"
+    run("objcopy", "--compress-debug-sections=zstd", original.program, program)
+    arguments = ("--core", original.core, "--exe", program, "--json", *NOWHERE)
+    assert lines(backtrace(*arguments)) == LINES
+    for name in ("compression.zstd", "zstandard"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert lines(backtrace(*arguments)) == LINES
+    monkeypatch.setattr(f"{decompression.__name__}._ZSTD_LIBRARY", "libno-such-library.so.1")
+    done = backtrace(*arguments)
+    assert lines(done)[:3] == WITHOUT
+    missing = r": \.debug_\w+ cannot be decompressed: this needs the package zstandard: pip install zstandard .*"
+    assert re.fullmatch(f"sframe-unwind: {program}{missing}", only_line(done.errors))
 
 
 def test_debug_file_by_build_id(crash: Crash, tmp_path: Path) -> None:

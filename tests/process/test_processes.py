@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sframe_unwind.process import not_stopping
+from sframe_unwind.process.ptrace import PATIENCE
 from tests.gdb import driver
 from tests.hanging import HANG
 from tests.process.command import NOWHERE, Done, backtrace, functions, only_line, unprivileged
@@ -18,14 +22,23 @@ from tests.waiting import wait_until, wait_until_idle, wait_until_it_worked
 
 SECONDS = HANG
 SHELF = "shop::Shelf<{}>::wait(int, {})"
-CLERK = ["pause", *[SHELF.format("double", "double")] * 4, "shop::clerk(void*)"]
-MAIN = ["pause", *[SHELF.format("char const*", "char const*")] * 3, "main"]
+CLERK = [*[SHELF.format("double", "double")] * 4, "shop::clerk(void*)"]
+MAIN = [*[SHELF.format("char const*", "char const*")] * 3, "main"]
 
 
 @pytest.fixture(scope="module")
 def waiting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the program of `waiting.cpp`, and return its path."""
     return compiled("waiting.cpp", tmp_path_factory.mktemp("waiting"))
+
+
+def own_functions(frames: list[dict[str, Any]]) -> list[str]:
+    """Return the functions from the innermost one of the program outward.
+
+    Within ``pause``, glibc 2.41 has three more frames, without names if it is stripped.
+    """
+    found = functions(frames)
+    return found[next((level for level, name in enumerate(found) if name.startswith("shop::")), 0) :]
 
 
 def settled(process: int) -> Done:
@@ -38,7 +51,7 @@ def test_all_threads_with_names_of_cxx(waiting: Path) -> None:
     with running(waiting) as process:
         done = settled(process)
         assert (done.status, done.errors) == (0, "")
-        main, clerk = (functions(frames) for frames in done.threads.values())
+        main, clerk = map(own_functions, done.threads.values())
         assert main[: len(MAIN)] == MAIN
         assert clerk[: len(CLERK)] == CLERK
         assert done.output.count('"end": "outermost frame"') == 2
@@ -67,8 +80,8 @@ def test_handler_on_a_stack_of_its_own(waiting: Path) -> None:
     with running(waiting, "signal") as process:
         done = settled(process)
         frames = done.threads[str(process)]
-        assert functions(frames)[:3] == ["pause", "shop::handle(int)", "<signal handler called>"]
-        assert frames[2]["unwinder"] == "signal"
+        assert own_functions(frames)[:2] == ["shop::handle(int)", "<signal handler called>"]
+        assert frames[functions(frames).index("<signal handler called>")]["unwinder"] == "signal"
         assert functions(frames)[-9:-3] == [*["shop::interrupted(int)"] * 5, "main"]
         assert not is_stopped(process)
 
@@ -99,7 +112,7 @@ def test_process_that_is_stopped_stays_so(waiting: Path) -> None:
         os.kill(process, signal.SIGSTOP)
         wait_until(lambda: is_stopped(process), "the process is stopped")
         done = backtrace("--pid", str(process), "--json", *NOWHERE)
-        assert functions(done.threads[str(process)])[: len(MAIN)] == MAIN
+        assert own_functions(done.threads[str(process)])[: len(MAIN)] == MAIN
         assert is_stopped(process)
         os.kill(process, signal.SIGCONT)
         wait_until(lambda: not is_stopped(process), "the process goes on")
@@ -147,3 +160,50 @@ def test_process_that_is_debugged_already(waiting: Path) -> None:
     assert (done.status, done.output) == (2, "")
     expected = f"process {process}: cannot be stopped: process {debugging.pid} is debugging it"
     assert only_line(done.errors) == f"sframe-unwind: {expected}"
+
+
+def test_threads_in_uninterruptible_sleep(tmp_path: Path) -> None:
+    """They do not stop; the kernel tells their pc and SP."""
+    with running(compiled("hung.c", tmp_path)) as process:
+        others = sorted(int(task.name) for task in Path(f"/proc/{process}/task").iterdir() if task.name != str(process))
+        wait_until(lambda: all(state(process, thread) == "D" for thread in others), "all other threads hang")
+        done = backtrace("--pid", str(process), "--json", *NOWHERE)
+        text = backtrace("--pid", str(process), *NOWHERE).output
+    assert done.status == 2
+    expected = f"process {process}: 3 threads not stopped: in uninterruptible sleep (state D)"
+    assert only_line(done.errors) == f"sframe-unwind: {expected}"
+    threads = json.loads(done.output)["threads"]
+    assert [int(thread["id"]) for thread in threads] == [process, *others]
+    why = "not stopped: state D, registers from the kernel's record of the system call"
+    assert [thread["not_stopped"] for thread in threads] == [None, why, why, why]
+    assert text.count(f'"hung", {why}\n') == 3
+    for thread in threads[1:]:
+        assert functions(thread["frames"])[:2] == ["vfork", "hang"]
+        assert thread["end"] == "outermost frame"
+
+
+def state(process: int, thread: int) -> str:
+    """Return the state of a thread, as a letter."""
+    text = Path(f"/proc/{process}/task/{thread}/stat").read_text(encoding="ascii", errors="replace")
+    return text.rpartition(")")[2].split()[0]
+
+
+def test_threads_in_uninterruptible_sleep_are_waited_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread hangs, one sleeps again and again, and one wakes up."""
+    now, looks = 0.0, 0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    def status(_process: int, thread: int) -> dict[str, str]:
+        nonlocal looks
+        looks += 1
+        states = {1: ("D", "7"), 2: ("D", str(looks)), 3: ("D" if now < 0.5 else "S", "7")}
+        return dict(zip(("State", "voluntary_ctxt_switches"), states[thread]))
+
+    monkeypatch.setattr(not_stopping, "status", status)
+    monkeypatch.setattr(f"{not_stopping.__name__}.time.sleep", sleep)
+    monkeypatch.setattr(f"{not_stopping.__name__}.time.monotonic", lambda: now)
+    assert not_stopping.still_sleeping(1, [1, 2, 3]) == [1]
+    assert PATIENCE <= now < PATIENCE + 0.1

@@ -62,6 +62,9 @@ class KernelCode:
     def run_time_name(self, _pc: int) -> str:
         return ""
 
+    def prefers_cfi(self, _pc: int) -> bool:
+        return False
+
     def why_no_data(self, pc: int) -> str:
         return "assembly without unwind data" if pc >= GAP else ""
 

@@ -11,7 +11,8 @@ from elftools.elf.elffile import ELFFile
 from sframe_unwind.arch import BY_NAME
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.runtime_code.file_symbols import file_symbols, finder
-from sframe_unwind.runtime_code.head import LIST_FUNCTION, LIST_SYMBOL, find_lists, returned_address
+from sframe_unwind.runtime_code.head import find_lists, returned_address
+from sframe_unwind.runtime_code.names import LIST_FUNCTION, LIST_SYMBOL
 from tests.runtime_code.programs import FOLDER, SECONDS, build_generated
 from tests.samples.catalogue import ABIS
 

@@ -203,12 +203,13 @@ def check_decoded(code: Code, arch: Arch, unknown: int) -> None:
     """
     with elf.opened(code.path) as file:
         starts = sorted({stub.address for stub in stubs(file)})
+        end = next(part.address + part.size for part in file.sections if 0 <= starts[-1] - part.address < part.size)
     assert len(starts) >= 3
     nonsense = UnwindRule(RegisterRule(arch.sp, 4096, False), saved_at_cfa(-8), None)
     table = usual_table(3, next(abi for abi, known in ARCH_BY_ABI.items() if known is arch))
     truth, believed = code.truth(arch), 0
-    for start, end in zip(starts, [*starts[1:], starts[-1] + 16]):
-        size = min(end - start, 32)
+    for start, limit in zip(starts, [*starts[1:], end]):
+        size = min(limit - start, 32)
         spec = function(table, start, size, [(0, nonsense)])._replace(pc_type=PcType.MASK, repetition_size=size)
         section = Section(encode(SectionSpec(0x80000, (table._replace(functions=(spec,)),))), 0x80000)
         modules = Modules(arch, [Module("made-up", [(start, start + size)], partial(as_is, section))], read=code.read)

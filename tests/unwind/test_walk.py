@@ -7,9 +7,10 @@ import pytest
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module
+from sframe_unwind.unwind.other_stacks import OtherStacks
 from sframe_unwind.unwind.step import Caller
-from sframe_unwind.unwind.walk import End, FallbackUnwinder, Registers, UnwindResult
-from sframe_unwind.unwind_rule import OUTERMOST
+from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, UnwindResult, Walk
+from sframe_unwind.unwind_rule import OUTERMOST, RegisterRule, UnwindRule, saved_at_cfa
 from tests.unwind.world import CODE, STACK, Memory, module, sp_based, walk
 
 AMD64, AARCH64, S390X = AbiNumber.AMD64_ENDIAN_LITTLE, AbiNumber.AARCH64_ENDIAN_LITTLE, AbiNumber.S390X_ENDIAN_BIG
@@ -110,6 +111,33 @@ def test_item_23_cycle_ends() -> None:
     assert len(frames) == 1
     assert ended.end is End.CORRUPT
     assert "does not lie outward" in ended.detail
+
+
+def test_item_35_frames_on_two_stacks() -> None:
+    """The caller is on a stack at lower addresses.  The records lead to each other: a walk without end."""
+    low, high, ra = STACK - 0x10000, STACK + 0x100, F + 8
+    memory = Memory({low: high, low + 8: ra, high: low, high + 8: ra})
+    start = Registers(F, STACK, low)
+    frames, ended = two_stacks(memory, start, CALL)
+    assert [frame.sp for frame in frames] == [STACK, low + 16, high + 16]
+    assert (ended.end, "does not lie outward" in ended.detail) == (End.CORRUPT, True)
+    assert len(two_stacks(memory, start, NO_CALL)[0]) == 1
+    near = STACK - 0xFF0
+    assert len(two_stacks(Memory({near: high, near + 8: ra}), Registers(F, STACK, near), CALL)[0]) == 1
+
+
+CALL, NO_CALL = b"\xe8\0\0\0\0".rjust(8, b"\x90"), bytes(8)
+
+
+def two_stacks(memory: Memory, start: Registers, code: bytes) -> tuple[list[Frame], Walk]:
+    """Walk by frame records.
+
+    :param code: the code before each return address.
+    """
+    arch = ARCH_BY_ABI[AMD64]
+    rule = UnwindRule(RegisterRule(arch.fp, 16, False), saved_at_cfa(-8), saved_at_cfa(-16))
+    by_records = module(AMD64, {(F, 0x100): [(0, rule)]})
+    return walk(AMD64, [by_records], start, memory, other_stacks=OtherStacks(arch, lambda *_: code))
 
 
 def test_item_23_unaligned_cfa_ends() -> None:

@@ -11,6 +11,7 @@ from sframe_unwind.sframe.encode import FunctionSpec, SectionSpec, encode, usual
 from sframe_unwind.sframe.encode_rule import function
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module, Modules
+from sframe_unwind.unwind.other_stacks import OtherStacks
 from sframe_unwind.unwind.walk import FallbackUnwinder, Frame, Registers, Walk
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
@@ -66,6 +67,7 @@ def walk(
     others: Mapping[int, int] | None = None,
     fallback: FallbackUnwinder | None = None,
     limit: int = 1000,
+    other_stacks: OtherStacks | None = None,
 ) -> tuple[list[Frame], Walk]:
     """Walk a stack; return the frames and the walk that ended.
 
@@ -79,5 +81,6 @@ def walk(
         read_register=(others or {}).__getitem__,
         fallback=fallback,
         limit=limit,
+        other_stacks=other_stacks,
     )
     return list(steps), steps

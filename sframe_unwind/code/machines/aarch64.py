@@ -67,7 +67,21 @@ _BLOCK_STORES = {0xD50B7420, 0xD50B7460, 0xD50B7480}
 """``dc zva``, ``dc gva``, ``dc gzva``, without their register: they store to a block of memory, or tag it."""
 _STREAMING, _STREAMING_BY_REGISTER = 0xD503407F, 0xD51B4240
 """``smstart`` and ``smstop`` without what they concern; ``msr svcr`` without its register."""
+_SYSTEM, _SYSTEM_WITH_RESULT = 0b1101010100001, 0b1101010100101
+"""The highest bits of ``sys`` and ``sysl``."""
+_CACHES, _TRANSLATIONS = 7, 8
+"""Operands of ``sys`` for instructions on caches, and on the translation of addresses."""
+_CACHE_OPERATIONS = frozenset((1, 5, 6, 8, 9, 10, 11, 12, 13, 14))
+"""Their second operand: those of ``ic``, ``dc`` and ``at`` that neither store nor concern a guarded control stack."""
+_HINT = 0xD503201F
+_HARMLESS_HINTS = frozenset((*range(7), *range(16, 21), 22, *range(32, 40, 2)))
+"""``nop``, ``yield``, ``wfe``, ``wfi``, ``sev``, ``sevl``, ``dgh``; ``esb`` to ``csdb``; ``clrbhb``; ``bti``."""
+_CHECKED_FEATURES = 40
+"""The hint ``chkfeat``, which writes x16."""
+_SELECT_STACK = 0xD50040BF
+"""``msr spsel`` without its number: ``sp`` becomes another register."""
 _VECTORS = (*range(_V0, _V0 + 32), *range(_V0 + HIGH, _V0 + HIGH + 32))
+_ANYTHING = writing(4, (*range(32), *_VECTORS), (EVERYWHERE,))
 _RETURNING = {0xD65F0BFF, 0xD65F0FFF}
 """``retaa``, ``retab``."""
 _HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
@@ -84,7 +98,7 @@ _SUBTRACTIONS = {3: 32, 4: 64}
 
 _NAMED_ONLY = re.compile(
     r"swp|cas|ld(add|clr|eor|set|[su]m(ax|in))|st(add|clr|eor|set|[su]m(ax|in))|ldapu?r|stlu?r|[ls]dtr|ldtr|sttr|[ls]dnp|stnp"
-    r"|ldnp|irg|gmi|addg|subg|subps?|stz?2?g|ldz?g|st2g|stgp|cpy|set[pmeg]|mrs|msr|sys|tlbi|at$|dc$|ic$|sb$|ssbb|pssbb|csdb|esb"
+    r"|ldnp|irg|gmi|addg|subg|subps?|stz?2?g|ldz?g|st2g|stgp|cpyf?[pme]|setg?[pme]|mrs|msr|sb$|ssbb|pssbb|csdb|esb"
     r"|wf[ei]|sevl?|pac|aut|xpac|cfinv|[ax]aflag|rmif|setf|crc32|prf|rprfm|ldar|stllr|ldlar|stgm|stzgm|ldgm|dgh|bti|nop|yield"
 )
 """Mnemonics of instructions that write only the registers that they name, and memory that these point to."""
@@ -98,6 +112,11 @@ _SIZED = re.compile(r"(swp|casp?|(ld|st)(add|clr|eor|set|[su]m(ax|in))|stlur|stt
 _BYTES = {"b": 1, "h": 2, "w": 4, "x": 8, "s": 4, "d": 8, "q": 16}
 _TAGGED = {"stg": 16, "stzg": 16, "st2g": 32, "stz2g": 32}
 """Bytes of memory that get a tag, and for some a value; these instructions write none of the registers they name."""
+_TAGGING = ("stg", "st2g")
+"""Those that leave the memory as it is."""
+_COPYING = re.compile(r"cpyf?[pme]|setg?[pme]")
+"""Mnemonics of instructions that copy and fill memory, which QEMU does not know yet."""
+_MOVING_PARTS = re.compile(r"\w+n2$|ins$|f?mov|ext$|zip|uzp|trn|tb[lx]$|dup$|orr$|eor$|and$|bi[cft]$|bsl$")
 _SECURE = ("hvc", "smc")
 _CALL_CLOBBERED = tuple(range(18))
 
@@ -124,17 +143,19 @@ def _describe(found: Disassembled) -> Instruction | None:
         written = [*found.registers[0], *vectors]
     if mnemonic in _TAGGED:
         written = []
+    if _COPYING.match(mnemonic) and not is_scalable:
+        # The first of three parts can move the registers to the end, and make the number of bytes negative.
+        return writing(4, written, (anywhere_from(word & _ZERO),))
     bases = {number for _, _, registers in found.memory for number in registers if number < _V0}
     if "]!" in found.operands or "], " in found.operands:
         written += bases
-    if mnemonic in ("dc", "sys"):
-        bases.update(written)
     stores: tuple[Store, ...] = tuple(map(anywhere_from, sorted(bases)))
-    is_sized = not is_scalable and "], " not in found.operands and not mnemonic.startswith(("cpy", "set"))
-    if is_sized and all(address is not None for address, _, _ in found.memory) and mnemonic not in ("dc", "sys"):
+    is_sized = not is_scalable and "], " not in found.operands
+    if is_sized and all(address is not None for address, _, _ in found.memory):
         size = _stored(found) or (CONSTANT, _MOST_STORED)
-        stores = tuple((address, size, ANYTHING) for address, _, _ in found.memory if address is not None)
-    if mnemonic.startswith(_SAME_MEMORY):
+        value = RESULT if mnemonic in _TAGGED else ANYTHING
+        stores = tuple((address, size, value) for address, _, _ in found.memory if address is not None)
+    if mnemonic.startswith(_SAME_MEMORY) or mnemonic in _TAGGING:
         stores = ()
     elif not bases and (found.memory or mnemonic.startswith("st")):
         stores = (ELSEWHERE,)  # a vector of addresses
@@ -183,11 +204,20 @@ def _system(word: int) -> Instruction | None:
         read = ((register, RESULT),) if register != _ZERO else ()
         return Instruction(4, Kind.NEXT, (*read, (CC_OPERATION, ANYTHING)), (), (), None)
     if word & ~0x700 == _STREAMING or word & ~0x1F == _STREAMING_BY_REGISTER:
-        # Vectors have another length after it.
-        return writing(4, (*range(32), *_VECTORS), (EVERYWHERE,))
+        return _ANYTHING  # vectors have another length after it
     if word & ~0x1F in _BLOCK_STORES:
         return writing(4, (), (ELSEWHERE if register == _ZERO else anywhere_from(register),))
-    return writing(4, (17,)) if word in _SIGNING_X17 else None
+    if word in _SIGNING_X17:
+        return writing(4, (17,))
+    if word & ~0xFE0 == _HINT:
+        hint = word >> 5 & 0x7F
+        return writing(4, (16,)) if hint == _CHECKED_FEATURES else None if hint in _HARMLESS_HINTS else _ANYTHING
+    if word >> 19 == _SYSTEM:
+        is_known = (
+            word >> 12 & 0xF == _CACHES and word >> 8 & 0xF in _CACHE_OPERATIONS
+        ) or word >> 12 & 0xF == _TRANSLATIONS
+        return writing(4) if is_known else _ANYTHING
+    return _ANYTHING if word >> 19 == _SYSTEM_WITH_RESULT or word & ~0xF00 == _SELECT_STACK else None
 
 
 def _is_page_relative(raw: bytes) -> bool:
@@ -258,6 +288,8 @@ def _machine(arch: Arch) -> Machine:
         att_syntax=False,
         objdump_text=_objdump_text,
         disassembler=("CS_ARCH_ARM64", "CS_MODE_ARM"),
+        moves_parts=_MOVING_PARTS.match,
+        has_access=True,
         plt_entry_sizes=(16, 24),
     )
 

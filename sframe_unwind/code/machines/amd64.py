@@ -12,12 +12,17 @@ from sframe_unwind.code.instruction import (
     CC_LEFT,
     CC_OPERATION,
     CC_RIGHT,
+    CONSTANT,
+    DIRECTED,
+    DIRECTION,
     ELSEWHERE,
     HIGH,
+    LOAD,
     PC_RELATIVE,
     REGISTER,
     RESULT,
     SHIFT_LEFT,
+    SUBTRACT,
     Expression,
     Instruction,
     Kind,
@@ -55,6 +60,33 @@ _INDIRECT = (0x10, 0x18, 0x20, 0x28)
 """The field of the second byte that distinguishes calls and jumps after ff."""
 _COPYING, _STRING_STORES = (0xA4, 0xA5), (0xA4, 0xA5, 0xAA, 0xAB)
 """Opcodes of ``movs``, and with ``stos``; the first of two is for bytes."""
+_FAR_RETURNS = (0xCA, 0xCB)
+"""Opcodes of ``lret``; the first has a number of bytes to remove."""
+_NOT_IN_64_BITS = frozenset(
+    (
+        0x06,
+        0x07,
+        0x0E,
+        0x16,
+        0x17,
+        0x1E,
+        0x1F,
+        0x27,
+        0x2F,
+        0x37,
+        0x3F,
+        0x60,
+        0x61,
+        0x82,
+        0x9A,
+        0xCE,
+        0xD4,
+        0xD5,
+        0xD6,
+        0xEA,
+    )
+)
+"""Opcodes that do not exist in this mode; d5 is APX's prefix REX2, which VEX takes for ``aad``."""
 _SEGMENT_STACK = (0xA0, 0xA1, 0xA8, 0xA9)
 """``push %fs``, ``pop %fs``, ``push %gs``, ``pop %gs``, after 0f"""
 _BIT_TESTS = (0xA3, 0xAB, 0xB3, 0xBB)
@@ -65,7 +97,7 @@ _APX_MAP = 4
 """The map of EVEX in which legacy instructions have other registers."""
 _NAMED_ONLY = re.compile(
     r"clwb|clflush|cldemote|prefetch|rdpid|rdrand|rdseed|rd[fg]sbase|wr[fg]sbase|[lsm]fence|clac|stac|cli$|sti$|swapgs"
-    r"|wrmsr|wb(no)?invd|invd|invlpg|invpcid|hlt|xrstor|lgdt|lidt|lldt|ltr|wrpkru|verr|verw|incssp|rdssp|set\w+|str[wlq]?$"
+    r"|wrmsr|wb(no)?invd|invd|invlpg|invpcid|hlt|lgdt|lidt|lldt|ltr|wrpkru|verr|verw|incssp|rdssp|set\w+|str[wlq]?$"
     r"|sldt|smsw|sgdt|sidt|xsave|fxsave|adcx|adox|crc32|popcnt|lzcnt|tzcnt|movbe|movdir|sha(1|256)|gf2p8|mov[lq]?$|ptwrite"
 )
 """Mnemonics of instructions that write only their operands, and state that only systems see."""
@@ -84,6 +116,9 @@ _EVEX_STORES = {
     3: frozenset((*range(0x14, 0x18), 0x19, 0x1B, 0x1D, 0x39, 0x3B)),
 }
 """The opcodes of EVEX with a form that writes to memory, by map: moves, narrowing, compression, extraction."""
+_MOVING_PARTS = re.compile(
+    r"v?(p?insr|insert|p?blend|perm|p?shuf|p?unpck|palignr|ps[lr]ldq|extract|broadcast|mov|p?(and|or|xor))"
+)
 _IMPLICIT = re.compile(r"vp?cmp[ei]str|vmaskmov(dqu|ps|pd)|vzero|v?pscatter|tile")
 _UNSIZED = re.compile(r"scatter|compress|xsave|fxsave|enqcmd|movdir64b|s[gi]dt")
 
@@ -105,6 +140,8 @@ def _describe(found: Disassembled) -> Instruction | None:
             return None
     elif mnemonic not in _ALSO and not _NAMED_ONLY.match(mnemonic):
         return None
+    if mnemonic == "movdir64b":
+        return writing(found.size, (), tuple(((REGISTER, number, 0), 64, ANYTHING) for number in found.registers[0]))
     stores: list[Store] = []
     for place, known_size, registers in found.memory if _may_store(rest) else ():
         address, size = (place, known_size) if rest[:1] != b"\x62" else _scaled(rest, mnemonic, place, known_size)
@@ -159,6 +196,10 @@ def _special(raw: bytes) -> Instruction | None:
     if at < 0:
         return STOP
     opcode, second, third = (*raw[at : at + 3], 0, 0, 0)[:3]
+    if opcode in _FAR_RETURNS:
+        return _far_return(raw, at, is_wide)
+    if opcode in _NOT_IN_64_BITS:
+        return STOP
     if opcode == 0x0F:
         if 0x80 <= second < 0x90:
             # Intel's processors ignore a size for a jump, AMD's cut the target off to 16 bits.
@@ -172,11 +213,20 @@ def _special(raw: bytes) -> Instruction | None:
         return _moved_scalar(raw)
     if opcode in _STRING_STORES and 0x67 not in raw[:at] and (0xF2 in raw[:at] or 0xF3 in raw[:at]):
         each = 1 if not opcode & 1 else 8 if is_wide else size
-        length = (SHIFT_LEFT, (REGISTER, _RCX, 0), each.bit_length() - 1)
-        moved = (_RCX, _RDI, _RSI) if opcode in _COPYING else (_RCX, _RDI)
-        # By the ABI the direction flag is clear.
-        return writing(at + 1, moved, (((REGISTER, _RDI, 0), length, ANYTHING),))
+        return _repeated(at + 1, opcode, each)
     return None
+
+
+def _repeated(size: int, opcode: int, each: int) -> Instruction:
+    """Return ``rep stos`` or ``rep movs``.
+
+    :param each: the size in bytes of each word that is stored.
+    """
+    length = (SHIFT_LEFT, (REGISTER, _RCX, 0), each.bit_length() - 1)
+    moved = (_RCX, _RDI, _RSI) if opcode in _COPYING else (_RCX, _RDI)
+    first = (REGISTER, _RDI, 0)
+    place = (DIRECTED, first, (ADD, (SUBTRACT, first, length), (CONSTANT, each)))
+    return writing(size, moved, ((place, length, ANYTHING),))
 
 
 def _prefixes(raw: bytes) -> tuple[int, int, bool]:
@@ -195,6 +245,18 @@ def _prefixes(raw: bytes) -> tuple[int, int, bool]:
             return -1, size, is_wide
         return at, size, is_wide
     return at, size, False
+
+
+def _far_return(raw: bytes, at: int, is_wide: bool) -> Instruction:
+    """Return ``lret``, which also pops a code segment; VEX does not pop all of that."""
+    size = at + (1 if raw[at] == _FAR_RETURNS[1] else 3)
+    if len(raw) < size:
+        return STOP
+    if not is_wide:
+        return Instruction(size, Kind.STOP, (), (), (), None)  # to an address of 32 or 16 bits
+    popped = 16 + int.from_bytes(raw[at + 1 : size], "little")
+    stack = (REGISTER, amd64.SP, 0)
+    return Instruction(size, Kind.RETURN, ((amd64.SP, (REGISTER, amd64.SP, popped)),), (), (), (LOAD, stack, 8, False))
 
 
 def _of_two_bytes(raw: bytes, at: int, opcode: int, operands: int) -> Instruction | None:
@@ -296,6 +358,7 @@ MACHINE = Machine(
         "cc_op": CC_OPERATION,
         "cc_dep1": CC_LEFT,
         "cc_dep2": CC_RIGHT,
+        "d": DIRECTION,
     },
     vex_vectors={f"ymm{n}": 17 + n for n in range(16)},
     general=tuple(range(16)),
@@ -334,5 +397,7 @@ MACHINE = Machine(
     att_syntax=True,
     objdump_text=_objdump_text,
     disassembler=("CS_ARCH_X86", "CS_MODE_64"),
+    moves_parts=_MOVING_PARTS.match,
+    has_access=True,
     plt_entry_sizes=(16,),
 )

@@ -11,6 +11,7 @@ from sframe_unwind.code.instruction import (
     CC_LEFT,
     CC_OPERATION,
     CC_RIGHT,
+    DIRECTION,
     EVERYWHERE,
     HIGH,
     PC_RELATIVE,
@@ -41,6 +42,10 @@ class Disassembled(NamedTuple):
     memory: tuple[tuple[Expression | None, int, tuple[int, ...]], ...]
     """For each operand in memory, its address (``None``: not the sum of a base, an index and a distance), its size in
     bytes (0: not known), and the registers in the address."""
+    written: frozenset[int]
+    """The followed registers that capstone says it writes; of a vector register, the number of the lower half."""
+    accesses: tuple[int, ...]
+    """For each operand in memory, capstone's bits for reading (1) and writing (2)."""
 
     @property
     def size(self) -> int:
@@ -146,6 +151,10 @@ class Machine(NamedTuple):
     """``(mnemonic, operands)`` of capstone: returns the instruction in objdump's notation."""
     disassembler: tuple[str, str]
     """Names of capstone's constants for architecture and mode."""
+    moves_parts: Callable[[str], object]
+    """Returns whether a mnemonic of capstone is that of an instruction that moves elements of vector registers."""
+    has_access: bool
+    """Whether capstone knows which operands an instruction writes."""
     plt_entry_sizes: tuple[int, ...]
     """Sizes of the entries of a procedure linkage table, in bytes, if its section does not give one."""
 
@@ -162,7 +171,7 @@ class Machine(NamedTuple):
 
     def anything(self, size: int) -> Instruction:
         """Return an instruction with any effect except a jump."""
-        return writing(size, (*self.followed, CC_OPERATION, CC_LEFT, CC_RIGHT), (EVERYWHERE,))
+        return writing(size, (*self.followed, CC_OPERATION, CC_LEFT, CC_RIGHT, DIRECTION), (EVERYWHERE,))
 
 
 def shape(size: int, rest: bytes, displacement: int) -> Shape:

@@ -54,12 +54,17 @@ _HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
 _FLOATING = (0xB3, 0xED, 0xE7)
 """First bytes of instructions on floating-point and vector registers; of general registers, they write the first."""
 _COMPARING = ("kdb", "keb", "cdb", "ceb", "tceb", "tcdb", "tcxb")
+_FROM_FLOATING = ("esdtr", "esxtr", "eedtr", "eextr")
+"""Instructions that extract a part of a decimal floating-point number."""
+_MOVING_PARTS = re.compile(r"v(lvg|mr|pk|sel|rep|perm|pd|sld|le|lr|[nox]c?$|s[lr][lba]b?$)")
 _HARMLESS = ("tend", "tabort", "ppa", "etnd", "ecag", "pfd", "pfdrl", "niai", "bpp", "bprp")
 
 
 def _describe(found: Disassembled) -> Instruction | None:
     """Return the effects of an instruction that VEX does not know, mostly on floating-point numbers."""
     raw = found.raw
+    if found.mnemonic in _FROM_FLOATING:
+        return writing(found.size, (raw[3] >> 4,))  # capstone takes it for a floating-point register
     if raw[0] not in _FLOATING and found.mnemonic not in (*_HARMLESS, "stfle"):
         return None
     first = found.registers[0] if found.registers else ()
@@ -181,5 +186,7 @@ MACHINE = Machine(
     att_syntax=False,
     objdump_text=_objdump_text,
     disassembler=("CS_ARCH_SYSZ", "CS_MODE_BIG_ENDIAN"),
+    moves_parts=_MOVING_PARTS.match,
+    has_access=False,
     plt_entry_sizes=(32,),
 )

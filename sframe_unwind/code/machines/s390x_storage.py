@@ -37,8 +37,8 @@ _PAIRS = {
 }
 _PAIRS_WITH_TWO_OPCODES = frozenset(
     (
-        *(0xB240, 0xB241, 0xB254, 0xB257, 0xB25D, 0xB25E, 0xB263, 0xB2A5, 0xB2A6, 0xB2A7),
-        *(0xB990, 0xB991, 0xB992, 0xB993, 0xB9B0, 0xB9B1, 0xB9B2, 0xB9B3, 0xB9BD, 0xB9BE, 0xB9BF),
+        *(0xB240, 0xB241, 0xB254, 0xB257, 0xB263, 0xB2A5, 0xB2A6, 0xB2A7),
+        *(0xB990, 0xB991, 0xB992, 0xB993, 0xB9B0, 0xB9B1, 0xB9B2, 0xB9B3, 0xB9BD, 0xB9BF),
         *(
             0xB91E,
             0xB928,
@@ -59,8 +59,10 @@ _PAIRS_WITH_TWO_OPCODES = frozenset(
     )
 )
 """Instructions on strings, tables and ciphers: their operands are pairs of registers, an address and a length."""
-_READING_PAIRS = frozenset((0xB241, 0xB257, 0xB25D, 0xB25E, 0xB9BD, 0xB9BE, 0xB9BF))
-"""cksm, cuse, clst, srst, trtre, srstu, trte"""
+_READING_PAIRS = frozenset((0xB241, 0xB257, 0xB9BD, 0xB9BF))
+"""cksm, cuse, trtre, trte"""
+_SEARCHING = frozenset((0xB25D, 0xB25E, 0xB9BE))
+"""clst, srst, srstu: they advance in two strings, whose addresses are in the two registers."""
 
 
 def storage_to_storage(raw: bytes) -> Instruction | None:
@@ -77,6 +79,8 @@ def storage_to_storage(raw: bytes) -> Instruction | None:
     code = first << 8 | raw[1]
     if code == _MVST:  # to where a byte is found
         return writing(4, (raw[3] >> 4, raw[3] & 0xF), (((REGISTER, raw[3] >> 4, 0), RESULT, ANYTHING),))
+    if code in _SEARCHING:
+        return writing(4, (raw[3] >> 4, raw[3] & 0xF))
     if code in _PAIRS_WITH_TWO_OPCODES:
         # kmctr and kma have a third operand.
         operands = (raw[3] >> 4, raw[3] & 0xF, raw[2] >> 4)

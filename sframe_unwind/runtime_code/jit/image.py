@@ -58,7 +58,7 @@ class JitImage(Module):
     def _open_cfi(self) -> CfiSection | None:
         binary = self._binary
         sections = {
-            section.name: SectionData(section.address, binary.contents(section))
+            section.name: SectionData(section.address, binary.relocated(section))
             for section in binary.sections
             if section.name in (_EH_FRAME, _EH_FRAME_HDR) and section.has_contents
         }

@@ -51,10 +51,10 @@ def reachable() -> Iterator[gdb.Frame]:
 
 
 def register(frame: gdb.Frame, name: str) -> int | None:
-    """Return a register of a frame; `None`: it is unknown."""
+    """Return a register of a frame; `None`: it is unknown, or the target does not have it."""
     try:
         return int(frame.read_register(name)) & (1 << 64) - 1
-    except gdb.error:
+    except (gdb.error, ValueError):
         return None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import gdb
 
-from tests.abis.inside.chains import in_mode, reachable, without_limits
+from tests.abis.inside.chains import MADE_UP, in_mode, reachable, register, without_limits
 from tests.gdb.inside.program import execute, resume, run_to, stopped, text_section
 
 
@@ -49,6 +49,8 @@ def _both() -> dict[str, Any]:
     shown["compare"] = json.loads(execute("sframe compare -all --json"))
     shown["verdict"] = execute("sframe compare").splitlines()[-1]
     shown["status"] = execute("sframe status")
+    execute("set sframe mode always")
+    shown["masks"] = [register(frame, "pauth_cmask") for frame in reachable() if frame.type() not in MADE_UP]
     shown["text"] = dict(zip(("start", "end"), text_section()))
     return shown
 

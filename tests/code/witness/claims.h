@@ -6,7 +6,8 @@
 #define MAX_STORES 64
 #define BYTES 8
 
-enum { NOTHING, GENERAL_REGISTER, VECTOR_HALF, NUMBER, LOADED, SUM, DIFFERENCE, MASKED, LEFT, RIGHT, EXTENDED, TRAPPED };
+enum { NOTHING, GENERAL_REGISTER, VECTOR_HALF, NUMBER, LOADED, SUM, DIFFERENCE, MASKED, LEFT, RIGHT, EXTENDED, TRAPPED,
+       DIRECTED };
 enum { NO_CONDITION, CONDITION_KEPT, CONDITION_OF };
 
 struct value { uint64_t number; int is_known; };
@@ -62,6 +63,10 @@ static struct value evaluated(void) {
         return value;
     case TRAPPED:
         return (struct value){AT, step.signal == SIGTRAP};
+    case DIRECTED:
+        value = evaluated();
+        other = evaluated();
+        return step.is_backward ? other : value;
     case NOTHING:
         value.is_known = 0;
         return value;

@@ -13,6 +13,8 @@ from sframe_unwind.code.instruction import (
     CC_RIGHT,
     CHOICE,
     CONSTANT,
+    DIRECTED,
+    DIRECTION,
     EXTEND,
     HIGH,
     LOAD,
@@ -187,6 +189,8 @@ class Claims:
             number = expression[1]
             if number in self._machine.general:
                 return step.before[number] + int(expression[2])
+            if number == DIRECTION:
+                return -1 if step.is_backward else 1
             at = self._halves.get(number)
             return None if at is None else step.vectors_before[at] + int(expression[2])
         if kind == CONSTANT:
@@ -197,6 +201,8 @@ class Claims:
             return (AT & ~0xFFF) + int(expression[1])
         if kind == LOAD:
             return self._load(expression, step)
+        if kind == DIRECTED:
+            return self._value(expression[1 + step.is_backward], step)
         if kind == SCALED:
             start = self._value(expression[1], step)
             return None if start is None else start + GRANULES * int(expression[2])

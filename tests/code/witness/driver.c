@@ -7,7 +7,10 @@
    A step is one return from a signal handler: the handler puts the random state into the signal frame, the instruction
    runs, and what follows it is a trap.  A jump ends in a trap or in memory that cannot be executed, with the target in
    the program counter.  Memory that an instruction needs and that is not there is mapped and the instruction runs again.
-   The stack and the data cannot be written until an instruction does: only then are they looked through behind it. */
+   The stack and the data cannot be written until an instruction does: only then are they looked through behind it.
+
+   Every fourth step begins with the registers that the step before it left: after a compare-and-swap that failed, these
+   hold what memory holds, so that the next one succeeds and stores. */
 
 #define _GNU_SOURCE
 #include <signal.h>
@@ -30,6 +33,7 @@
 #define MAX_EXTRA 6
 #define MAX_CHANGED 16384
 #define MAX_AGAINST 4
+#define CONTINUED 4
 #define GENERAL 32
 #define VECTORS 32
 
@@ -44,7 +48,8 @@ struct request {
 struct change { uint64_t address; uint64_t value; };
 struct mark { uint32_t is_step, executed, against, unused; };
 struct step {
-    uint32_t signal, changed, is_against, unused;
+    uint32_t signal, changed, is_against;
+    uint32_t is_backward;  /* whether strings are worked on in the direction of lower addresses */
     uint64_t pc;
     uint64_t before[GENERAL], after[GENERAL];
     uint64_t vectors_before[2 * VECTORS], vectors_after[2 * VECTORS];
@@ -110,8 +115,10 @@ static const int numbers[16] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG
 static uint64_t *vector(ucontext_t *context, int n) { return (uint64_t *)&context->uc_mcontext.fpregs->_xmm[n]; }
 #define FLAGS 0x8D5
 #define FLAGS_OF(context) ((context)->uc_mcontext.gregs[REG_EFL] & FLAGS)
+#define BACKWARD 0x400
 static void flags(ucontext_t *context, uint64_t word) {
-    context->uc_mcontext.gregs[REG_EFL] = 0x202 | (word & FLAGS);
+    context->uc_mcontext.gregs[REG_EFL] = 0x202 | (word & (FLAGS | BACKWARD));
+    step.is_backward = (word & BACKWARD) != 0;
 }
 #elif defined(__aarch64__)
 #define COUNT 32
@@ -167,10 +174,12 @@ static void flags(ucontext_t *context, uint64_t word) {
 #include "claims.h"
 
 static void begin(ucontext_t *context) {
+    int is_continued = done % CONTINUED == CONTINUED - 1 && counts.executed;
     step.changed = step.is_against = 0;
     for (int n = 0; n < COUNT; n++)
-        step.before[n] = REGISTER(context, n) = random_value();
-    step.before[SP] = REGISTER(context, SP) = STACK + AREA / 2 + next_random() % 64 * 16;
+        step.before[n] = REGISTER(context, n) = is_continued ? step.after[n] : random_value();
+    if (!is_continued)
+        step.before[SP] = REGISTER(context, SP) = STACK + AREA / 2 + next_random() % 64 * 16;
     for (int n = 0; n < COUNT_VECTORS; n++) {
         uint64_t *at = vector(context, n);
         for (int half = 0; half < HALVES; half++)

@@ -68,6 +68,8 @@ class Step(NamedTuple):
 
     is_against: bool
     """Whether the step contradicts the claims, according to the driver."""
+    is_backward: bool
+    """Whether the direction flag was set."""
 
 
 class Outcome(NamedTuple):
@@ -198,7 +200,7 @@ class Driver:
         head = self._bytes(self._head.size)
         if head is None:
             return None
-        signal, count, is_against, _, pc, *values = self._head.unpack(head)
+        signal, count, is_against, is_backward, pc, *values = self._head.unpack(head)
         changes = self._bytes(count * self._change.size)
         if changes is None:
             return None
@@ -214,6 +216,7 @@ class Driver:
             second[-1],
             dict(self._change.iter_unpack(changes)),
             bool(is_against),
+            bool(is_backward),
         )
 
     def _bytes(self, size: int) -> bytes | None:

@@ -12,6 +12,8 @@ from sframe_unwind.code.instruction import (
     CC_RIGHT,
     CHOICE,
     CONSTANT,
+    DIRECTED,
+    DIRECTION,
     EXTEND,
     LOAD,
     PAGE_RELATIVE,
@@ -36,6 +38,7 @@ _MOST_STORES = 64
 _NOTHING, _GENERAL, _VECTOR, _NUMBER, _LOADED, _SUM, _DIFFERENCE, _MASKED, _LEFT, _RIGHT, _EXTENDED, _TRAPPED = range(
     12
 )
+_DIRECTED = 12
 _NO_CONDITION, _CONDITION_KEPT, _CONDITION_OF = range(3)
 _BINARY = {ADD: _SUM, SUBTRACT: _DIFFERENCE}
 _UNARY = {LOAD: _LOADED, AND: _MASKED, SHIFT_LEFT: _LEFT, SHIFT_RIGHT: _RIGHT, EXTEND: _EXTENDED}
@@ -130,6 +133,10 @@ class Words:
         elif kind in (CONSTANT, PC_RELATIVE, PAGE_RELATIVE):
             base = {CONSTANT: 0, PC_RELATIVE: AT, PAGE_RELATIVE: AT & ~0xFFF}[kind]
             yield from (_NUMBER, base + expression[1])
+        elif kind == DIRECTED or expression[:2] == (REGISTER, DIRECTION):
+            yield _DIRECTED
+            for way in expression[1:] if kind == DIRECTED else ((CONSTANT, 1), (CONSTANT, -1)):
+                yield from self._expression(way)
         elif kind == SCALED:
             yield _SUM
             yield from self._expression(expression[1])

@@ -71,3 +71,32 @@ def reads_of_native_frames(debugger: lldb.SBDebugger, program: dict[str, Any]) -
         lldb.SBThread.GetFrameAtIndex = original
         compared = inside.run("sframe compare --json")
     return {"read": len(read), "frames": count, "alone": json.loads(alone), "compared": json.loads(compared)}
+
+
+def calls_for_deep_stack(debugger: lldb.SBDebugger, program: dict[str, Any]) -> dict[str, Any]:
+    """Return how often the plugin asks LLDB for frames, registers and memory from a start to a step, and the stack.
+
+    The stack is also returned in mode `off`.
+    """
+    inside = Program(debugger)
+    calls = 0
+
+    def count(kind: type, name: str) -> None:
+        original = getattr(kind, name)
+
+        def counted(*arguments: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            return original(*arguments)
+
+        setattr(kind, name, counted)
+
+    count(lldb.SBThread, "GetFrameAtIndex")
+    count(lldb.SBFrame, "GetFP")
+    count(lldb.SBProcess, "ReadMemory")
+    with inside.started(program):
+        inside.run("thread step-over")
+        made = calls
+        shown = [(frame.GetPC(), frame.GetSP()) for frame in inside.thread]
+        inside.run("sframe mode off")
+        return {"calls": made, "shown": shown, "alone": [(frame.GetPC(), frame.GetSP()) for frame in inside.thread]}

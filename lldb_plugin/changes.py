@@ -1,0 +1,30 @@
+"""Changes the settings, also for frames that are already shown."""
+
+from __future__ import annotations
+
+import contextlib
+
+from lldb_plugin import shown_frames, stop_hooks, targets
+from lldb_plugin.session import SESSION
+from lldb_plugin.version import TAKES_FRAMES
+from lldb_plugin.watching import WATCHER
+from sframe_unwind.debugger.settings import Settings
+
+
+def change(settings: Settings) -> None:
+    """Change the settings in all targets of all debuggers; the frames that are selected stay selected."""
+    if settings.generate != SESSION.settings.generate:
+        SESSION.forget_modules()
+    SESSION.settings = settings
+    if not TAKES_FRAMES:
+        return
+    WATCHER.concerns_all = settings.strict or settings.generate
+    known = WATCHER.targets()
+    with contextlib.ExitStack() as selections:
+        for target in known:
+            selections.enter_context(shown_frames.selections_kept(target))
+        for target in known:
+            targets.fit(target, has_frames=target.GetProcess().IsValid())
+            if SESSION.is_off() and not targets.is_plugged(target):
+                stop_hooks.need_no_more(target)
+        shown_frames.forget_frames()

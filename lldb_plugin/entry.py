@@ -1,0 +1,108 @@
+"""The commands as LLDB knows them from the start: names and help.  What they do is loaded when one is called."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import lldb
+
+from sframe_unwind.debugger import commands
+
+DEBUGGER = "LLDB"
+
+
+class Entry:
+    """A command below ``sframe``."""
+
+    shared: ClassVar[commands.Command]
+
+    def __init__(self, debugger: lldb.SBDebugger, internal_dict: dict[str, Any]) -> None:
+        pass
+
+    def get_short_help(self) -> str:
+        """Return the line for the list of commands."""
+        return f"{self.shared.summary}.".replace("{debugger}", DEBUGGER)
+
+    def get_long_help(self) -> str:
+        """Return the help."""
+        return self.shared.help(DEBUGGER)
+
+    def __call__(
+        self,
+        debugger: lldb.SBDebugger,
+        command: str,
+        context: lldb.SBExecutionContext,
+        result: lldb.SBCommandReturnObject,
+    ) -> None:
+        """Run the command."""
+        from lldb_plugin.commands import run
+
+        run(self.shared, command, context, result)
+
+
+class Mode(Entry):
+    """``sframe mode``."""
+
+    shared = commands.MODE
+
+
+class Strict(Entry):
+    """``sframe strict``."""
+
+    shared = commands.STRICT
+
+
+class Generate(Entry):
+    """``sframe generate``."""
+
+    shared = commands.GENERATE
+
+
+class Status(Entry):
+    """``sframe status``."""
+
+    shared = commands.STATUS
+
+
+class Backtrace(Entry):
+    """``sframe backtrace``."""
+
+    shared = commands.BACKTRACE
+
+
+class Compare(Entry):
+    """``sframe compare``."""
+
+    shared = commands.COMPARE
+
+
+class Explain(Entry):
+    """``sframe explain``."""
+
+    shared = commands.EXPLAIN
+
+
+class Tasks(Entry):
+    """``sframe tasks``."""
+
+    shared = commands.TASKS
+
+
+class Convert(Entry):
+    """``sframe convert``."""
+
+    shared = commands.CONVERT
+
+
+class SFrameStopHook:
+    """The hook of a target in which SFrame can change stacks; see :mod:`lldb_plugin.stop_hooks`."""
+
+    def __init__(self, target: lldb.SBTarget, extra_args: Any, internal_dict: dict[str, Any]) -> None:
+        pass
+
+    def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
+        """Complete what could not be done when LLDB asked for frames, and stay stopped."""
+        from lldb_plugin.stops import at_stop
+
+        at_stop(exe_ctx)
+        return True

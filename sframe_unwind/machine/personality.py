@@ -1,0 +1,48 @@
+"""Address space randomisation, which debuggers turn off for the programs that they start.
+
+They ask for that with ``personality(2)``.  Containers refuse it by default (Docker's seccomp profile).  GDB then prints
+a warning and goes on, and LLDB does not start the program unless ``target.disable-aslr`` is false.
+"""
+
+from __future__ import annotations
+
+import os
+
+LLDB_SETTING = "settings set target.disable-aslr false"
+"""The command of LLDB after which it starts programs where ``personality`` is refused."""
+
+GDB_SETTING = "set disable-randomization off"
+"""The command of GDB after which it does not warn there."""
+
+_ADDR_NO_RANDOMIZE = 0x0040000
+_QUERY = 0xFFFFFFFF
+"""Returns the personality without a change."""
+
+
+def refusal() -> str | None:
+    """Return why this process may not turn address space randomisation off; ``None``: it may.
+
+    The personality of the calling thread is as before afterwards.
+    """
+    try:
+        import ctypes
+
+        personality = ctypes.CDLL(None, use_errno=True).personality
+    except (ImportError, OSError, AttributeError):  # not Linux, or a Python without ctypes: nothing is known
+        return None
+    personality.argtypes = (ctypes.c_ulong,)
+    before = personality(_QUERY)
+    if before == -1 or personality(before | _ADDR_NO_RANDOMIZE) == -1:
+        return os.strerror(ctypes.get_errno())
+    personality(before)
+    return None
+
+
+def gdb_settings() -> tuple[str, ...]:
+    """Return the commands without which GDB warns when it starts a program; mostly none."""
+    return (GDB_SETTING,) if refusal() else ()
+
+
+def lldb_settings() -> tuple[str, ...]:
+    """Return the commands that LLDB needs on this machine before it starts a program; mostly none."""
+    return (LLDB_SETTING,) if refusal() else ()

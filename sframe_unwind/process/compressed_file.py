@@ -1,0 +1,69 @@
+"""Decompresses a whole file, such as a core file that systemd has stored, into a temporary file."""
+
+from __future__ import annotations
+
+import errno
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from sframe_unwind.elf.reader import PathLike, open_file
+from sframe_unwind.errors import FileError, MissingExtraError
+from sframe_unwind.image.decompression import DecompressionError, Decompressor, of_file
+
+_START = 6
+"""Number of bytes by which compressed files are recognised."""
+_PIECE = 1 << 12
+_BLOCK = 1 << 12
+"""Size of the blocks of zeros for which a sparse file takes no space, in bytes."""
+_MAX_SIZE = 1 << 42
+"""Maximum size in bytes: a few compressed megabytes can expand to any number of zeros."""
+
+
+@contextmanager
+def plain_file(path: PathLike) -> Iterator[PathLike]:
+    """Yield a path with the contents of a file that may be compressed; it is valid within the block.
+
+    If the end of the compressed file is missing, so is the end of the contents.
+
+    :raises FileError: the file cannot be read or decompressed.  An error of the block names the file, too.
+    """
+    with open_file(path) as stream:
+        find = of_file(stream.read(_START))
+        if find is None:
+            yield path
+            return
+        stream.seek(0)
+        with tempfile.TemporaryFile() as target:
+            try:
+                _decompress(stream, Decompressor(find), target)
+            except (DecompressionError, MissingExtraError, OSError) as error:
+                raise FileError(f"{path}: cannot be decompressed: {error}") from error
+            plain = f"/dev/fd/{target.fileno()}"
+            try:
+                yield plain
+            except FileError as error:
+                raise FileError(str(error).replace(plain, str(path))) from error
+
+
+def _decompress(stream: BinaryIO, decompressor: Decompressor, target: BinaryIO) -> None:
+    """Decompress a stream into a file, with holes in place of zeros."""
+    size, rest = 0, b""
+    while piece := stream.read(_PIECE):
+        data = rest + decompressor.decompress(piece)
+        whole = len(data) // _BLOCK * _BLOCK
+        for at in range(0, whole, _BLOCK):
+            block = data[at : at + _BLOCK]
+            if block.count(0) != _BLOCK:
+                target.seek(size + at)
+                target.write(block)
+        size, rest = size + whole, data[whole:]
+        if size > _MAX_SIZE:
+            raise OSError(errno.EFBIG, f"more than {_MAX_SIZE:,} bytes")
+    if not size + len(rest):
+        raise DecompressionError("it ends too early")
+    target.seek(size)
+    target.write(rest)
+    target.truncate(size + len(rest))
+    target.flush()

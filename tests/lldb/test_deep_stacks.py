@@ -1,0 +1,135 @@
+"""Stacks of thousands of frames, some of which only SFrame describes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gdb.compiling import tools_for
+from tests.hanging import HANG
+from tests.lldb.debuggers import PROVIDING, find
+from tests.lldb.driver import IMPORT, batch, call
+
+SOURCE = Path(__file__).parent / "deep.c"
+SHALLOW, DEEP = 1_000, 20_000
+
+PROGRAMS = {"recursion": (True, False), "main": (False, True), "both": (True, True)}
+"""Which files have SFrame and no CFI: that of the recursion, that of its caller."""
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Build the programs, and one that is stripped."""
+    folder = tmp_path_factory.mktemp("deep")
+    objects = {
+        (defines, alone): _object(folder / f"{bool(defines)}-{alone}.o", defines, alone)
+        for defines in ("", "-DRECURSION")
+        for alone in (False, True)
+    }
+    made = {}
+    for name, (recursion, main) in PROGRAMS.items():
+        made[name] = folder / name
+        parts = objects["-DRECURSION", recursion], objects["", main]
+        subprocess.run(["gcc", f"-B{tools_for(3)}/", *map(str, parts), "-o", str(made[name])], check=True, timeout=HANG)
+    made["stripped"] = folder / "stripped"
+    subprocess.run(["strip", "-o", str(made["stripped"]), str(made["both"])], check=True, timeout=HANG)
+    return made
+
+
+def _object(path: Path, defines: str, alone: bool) -> Path:
+    """Compile the source with SFrame.
+
+    :param alone: without CFI.
+    """
+    text = path.with_suffix(".s")
+    compiler = ["gcc", "-g", "-O1", *filter(None, [defines])]
+    subprocess.run([*compiler, "-S", str(SOURCE), "-o", str(text)], check=True, timeout=HANG)
+    if alone:
+        text.write_text(".cfi_sections .sframe\n" + text.read_text(encoding="utf-8"), encoding="utf-8")
+    assembler = ["gcc", f"-B{tools_for(3)}/", "-Wa,--gsframe", "-c", str(text), "-o", str(path)]
+    subprocess.run(assembler, check=True, timeout=HANG)
+    return path
+
+
+def stopped(path: Path, depth: int) -> dict[str, Any]:
+    """Return the description of a program that stops at the end of its recursion."""
+    return {
+        "executable": str(path),
+        "arguments": [str(depth)],
+        "emulator": [],
+        "sysroot": "",
+        "place": "reached",
+        "signals": [],
+    }
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_calls_to_lldb_do_not_grow_with_the_depth(lldb: str, name: str, programs: dict[str, Path]) -> None:
+    """LLDB's stack is the same: it follows the instructions of functions without CFI.
+
+    Each frame that the plugin reads makes LLDB unwind it, and a frame pointer makes LLDB search all frames inside it.
+    """
+    shallow, deep = (
+        call(find(lldb), "frames", "calls_for_deep_stack", program=stopped(programs[name], depth))
+        for depth in (SHALLOW, DEEP)
+    )
+    assert len(deep["shown"]) > DEEP
+    assert deep["shown"] == deep["alone"]
+    assert deep["calls"] <= shallow["calls"] + 200
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_frames_that_only_sframe_has(lldb: str, programs: dict[str, Path]) -> None:
+    """LLDB alone does not find the callers in a stripped program; the whole stack is that of the program before."""
+    whole = _functions(find(lldb), programs["both"])
+    assert _functions(find(lldb), programs["stripped"]) == whole
+    assert len(whole) > SHALLOW
+
+
+def _functions(lldb: str, path: Path) -> list[str]:
+    """Return the pcs of the stack at the end of the recursion."""
+    symbols = subprocess.run(
+        ["nm", str(path.parent / "both")], capture_output=True, text=True, timeout=HANG, check=True
+    )
+    address = re.search(r"([0-9a-f]+) T reached", symbols.stdout)
+    assert address is not None
+    said = batch(
+        lldb,
+        "-O",
+        IMPORT,
+        "-o",
+        f"breakpoint set -s {path.name} -a 0x{address[1]}",
+        "-o",
+        "run",
+        "-o",
+        "bt",
+        str(path),
+        "--",
+        str(SHALLOW),
+    )
+    return re.findall(r"frame #\d+: (0x[0-9a-f]+) ", said.partition("(lldb) bt")[2])
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+@pytest.mark.parametrize("name", ["both", "stripped"])
+def test_stack_overflow(lldb: str, name: str, programs: dict[str, Path]) -> None:
+    """The crash is shown, and so are its frames, which LLDB alone does not have in the stripped program."""
+    path = programs[name]
+    said = batch(
+        find(lldb),
+        *("-O", IMPORT, "-o", "process launch -o /dev/null -- 1 endless"),
+        *("-k", "bt 3", "-k", "script print('frames', lldb.thread.GetNumFrames())", "-k", "kill"),
+        str(path),
+        status=None,
+    )
+    assert re.search(r"stop reason = signal SIGSEGV", said), said
+    innermost = said.partition("(lldb) bt 3")[2]
+    assert len(set(re.findall(r"frame #[12]: (0x[0-9a-f]+) ", innermost))) == 1, said
+    count = re.search(r"frames (\d+)", said)
+    assert count is not None, said
+    assert int(count[1]) > 100_000
