@@ -56,7 +56,7 @@ def _lldb_until(function: str) -> list[str]:
 
 _RUN_ALONE = "setarch -R {} > output.txt 2>&1 < /dev/null & echo $! > pid; sleep 0.3"
 _AWAIT_SOCKET = "while ! test -S socket; do sleep 0.1; done"
-_EMULATE = f"{' '.join(ABIS['aarch64'].emulator)} -g socket {{}} > /dev/null 2>&1 & {_AWAIT_SOCKET}"
+_EMULATE = f"setarch -R {' '.join(ABIS['aarch64'].emulator)} -g socket {{}} > /dev/null 2>&1 & {_AWAIT_SOCKET}"
 _ATTACH = 'python gdb.execute("attach " + open("pid").read().strip())'
 _LLDB_ATTACH = 'script lldb.debugger.HandleCommand("process attach -p " + open("pid").read().strip())'
 _LLDB_SIGNAL = 'script os.system("kill -USR1 $(cat pid)")'
