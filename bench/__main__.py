@@ -20,6 +20,7 @@ from bench import (
     decoding,
     driving,
     lldb_backtraces,
+    lldb_deep,
     lldb_driving,
     lldb_memory,
     lldb_moving,
@@ -53,7 +54,7 @@ _MODULES = (
         profiles,
     ),
     *(backtraces, runtime_code, driving, converted, lldb_starting, lldb_backtraces),
-    *(lldb_driving, lldb_moving, lldb_memory),
+    *(lldb_driving, lldb_moving, lldb_deep, lldb_memory),
 )
 PARTS = {module.PART: module for module in _MODULES}
 GROUPS = {
@@ -72,7 +73,7 @@ GROUPS = {
     ),
     "gdb": ("start", "bt", "run-time", "drive"),
     "native": ("converted-bt",),
-    "lldb": ("lldb-start", "lldb-bt", "lldb-drive", "lldb-move", "lldb-memory"),
+    "lldb": ("lldb-start", "lldb-bt", "lldb-drive", "lldb-move", "lldb-deep", "lldb-memory"),
 }
 
 _EPILOG = """\

@@ -205,6 +205,28 @@ def moving(debugger: lldb.SBDebugger, work: str, count: int, program_arguments: 
     return seconds
 
 
+def deep(debugger: lldb.SBDebugger, arguments: str) -> float:
+    """Return the CPU seconds of LLDB for a run to the end of a recursion, a step there, and its innermost frames.
+
+    :param arguments: those of the program, which overflows its stack without any.
+    """
+    debugger.SetAsync(False)
+    if arguments:
+        _run(debugger, "breakpoint set -n reached")
+    gc.collect()
+    started = time.process_time()
+    _run(debugger, f"process launch -o /dev/null -- {arguments}")
+    if arguments:
+        _run(debugger, "thread step-over")
+    _run(debugger, "thread backtrace -c 20")
+    seconds = time.process_time() - started
+    process = debugger.GetSelectedTarget().GetProcess()
+    if process.GetState() != lldb.eStateStopped:
+        raise RuntimeError("the program is not where it was to be")
+    process.Kill()
+    return seconds
+
+
 _CONDITIONS = {"condition": "-c 'number == -1'", "ignore": "-i 1000000"}
 """Options of a breakpoint that never stops the program for the user."""
 
@@ -223,6 +245,7 @@ def _run(debugger: lldb.SBDebugger, command: str) -> str:
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "backtraces": backtraces,
     "backtraces_unaided": backtraces_unaided,
+    "deep": deep,
     "driving": driving,
     "growth": growth,
     "moving": moving,

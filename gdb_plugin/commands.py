@@ -129,7 +129,8 @@ class Status(_Command):
             reason = f"no stack to unwind: {error}"
             program = path_of(gdb.current_progspace())
             return output.status_without_process(self.plugin.settings, _DEBUGGER, reason, program)
-        lines = output.status_lines(process.modules, self.plugin.settings, _DEBUGGER)
+        precedence = process.planner(gdb.newest_frame()).precedence_by_tables()
+        lines = output.status_lines(process.modules, self.plugin.settings, _DEBUGGER, precedence)
         if not self.plugin.engine().unwinder.enabled:
             lines.insert(2, "the unwinder is disabled, GDB's own unwinds all frames; see 'help enable unwinder'")
         return lines

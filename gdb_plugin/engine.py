@@ -31,17 +31,12 @@ class Engine:
     def __init__(self, settings: Settings, files_freed: Callable[[], None]) -> None:
         report = Reporter()
         names = FrameNames(gdb.frame_filters)
-        self.session = Session(report, names, files_freed)
+        self.session = Session(report, names, files_freed, self._define_hooks)
         self.unwinder = SFrameUnwinder(self.session, names, report)
         self._report = report
         self._stacks: Stacks | None = None
-        self._has_greeted = False
+        self._has_greeted = self._has_hooks = False
         self._set(settings)
-        CheckReturn(self.unwinder, self.session)
-        if not TELLS_PC:
-            from gdb_plugin.viewing import Rest
-
-            Rest(self.unwinder)
 
     def stacks(self) -> Stacks:
         """Return the object that reads stacks, for the commands."""
@@ -73,7 +68,22 @@ class Engine:
         with selection_kept() if by_user else nullcontext():
             register_unwinder(None, self.unwinder, replace=True)
         if by_user:
+            self._define_hooks()
             self.session.look_for_kernel()
         if not self._has_greeted:
             self._has_greeted = True
             self._report.greet(f"sframe-unwind {__version__}: the program has SFrame; see 'help sframe'")
+
+    def _define_hooks(self) -> None:
+        """Define the hooks of GDB's commands, once.
+
+        A GDB command must not be run while a program runs: GDB 13 then takes the command that lets it run for ended.
+        """
+        if self._has_hooks:
+            return
+        self._has_hooks = True
+        CheckReturn(self.unwinder, self.session)
+        if not TELLS_PC:
+            from gdb_plugin.viewing import Rest
+
+            Rest(self.unwinder)

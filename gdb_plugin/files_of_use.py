@@ -33,7 +33,9 @@ class FilesOfUse:
         self._found: list[gdb.Objfile] = []
         self._has_none = False
         """GDB has a process, but no file of its program."""
-        self._watching = self._expects_program = False
+        self._watching = self._expects_program = self._expects_stop = False
+        self._unread: list[gdb.Objfile] = []
+        """Files that only GDB can read, and which it has not been asked about."""
 
     def watch(self, wanted: bool) -> None:
         """Notice new files from now on, and look at those that there are, or stop doing so."""
@@ -43,11 +45,14 @@ class FilesOfUse:
         (gdb.events.new_objfile.connect if wanted else gdb.events.new_objfile.disconnect)(self._added)
         self._expect_program(wanted and not path_of(gdb.current_progspace()))
         if not wanted:
-            self._found = []
+            self._expect_stop(False)
+            self._found, self._unread = [], []
             return
         for space in gdb.progspaces():
             for objfile in space.objfiles():
                 self._look_at(objfile)
+        self._expect_stop(False)
+        self._ask()
         if gdb.selected_thread() is not None:
             self._look_for_program()
 
@@ -70,10 +75,11 @@ class FilesOfUse:
             return False
         of_use = path.startswith(_RUN_TIME) or is_of_use(path)
         if of_use is None:
-            of_use = any(section in output_of(_IN_GDB) for section in _SECTIONS)
+            self._unread.append(objfile)
+            self._expect_stop(True)
         if of_use:
             self._found.append(objfile)
-        return of_use
+        return bool(of_use)
 
     def _expect_program(self, wanted: bool) -> None:
         """Notice a process without a program; not otherwise, because a handler changes GDB's annotations."""
@@ -82,15 +88,32 @@ class FilesOfUse:
             (gdb.events.new_thread.connect if wanted else gdb.events.new_thread.disconnect)(self._began)
 
     def _began(self, event: Any) -> None:
-        """Look for the program of a new process when the command has ended."""
         self._expect_program(False)
-        for registry in (gdb.events.stop, gdb.events.before_prompt):
-            registry.connect(self._ended)
+        self._expect_stop(True)
+
+    def _expect_stop(self, wanted: bool) -> None:
+        """Look again at the next stop or prompt: GDB may not have found the program of a new process yet.
+
+        Nor must a GDB command be run while a program runs: GDB 13 takes the command that lets it run for ended.
+        """
+        if wanted != self._expects_stop:
+            self._expects_stop = wanted
+            for registry in (gdb.events.stop, gdb.events.before_prompt):
+                (registry.connect if wanted else registry.disconnect)(self._ended)
 
     def _ended(self, event: object = None) -> None:
-        for registry in (gdb.events.stop, gdb.events.before_prompt):
-            registry.disconnect(self._ended)
+        if isinstance(event, gdb.BreakpointEvent) and any(point.commands for point in event.breakpoints):
+            return  # GDB would run the commands of the breakpoint
+        self._expect_stop(False)
+        self._ask()
         self._look_for_program()
+
+    def _ask(self) -> None:
+        """Ask GDB about the files that only it can read."""
+        unread, self._unread = [objfile for objfile in self._unread if objfile.is_valid()], []
+        if unread and any(section in output_of(_IN_GDB) for section in _SECTIONS):
+            self._found += unread
+            self._changed()
 
     def _look_for_program(self) -> None:
         """Find out whether GDB has a process, but no program: only memory can tell whether there is SFrame."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -103,6 +103,14 @@ def _of_image(arch: Arch, loaded: Loaded, path: str = "") -> Module:
 def _debug_files(name: str, build_id_of: Callable[[], str]) -> list[DebugFile]:
     """Return the files from which GDB has the ``.debug_frame`` of a module, in the order in which it searches them.
 
+    The parameters are those of :func:`objfiles_of`.
+    """
+    return debug_files(objfiles_of(name, build_id_of))
+
+
+def objfiles_of(name: str, build_id_of: Callable[[], str]) -> list[gdb.Objfile]:
+    """Return the files that GDB has read for a module, in the order in which it searches them.
+
     GDB puts a separate debug file before the file that it belongs to (``program_space::add_objfile``).  A file that the
     user names (``symbol-file``) belongs to no other; its build ID shows which module it describes.
 
@@ -122,9 +130,14 @@ def _debug_files(name: str, build_id_of: Callable[[], str]) -> list[DebugFile]:
         with suppress(SFrameError):  # there is no ELF header in memory
             build_id = build_id_of()
             own = [objfile for objfile in named if build_id and objfile.build_id == build_id]
+    return [*apart, *own]
+
+
+def debug_files(objfiles: Iterable[gdb.Objfile]) -> list[DebugFile]:
+    """Return the places on this machine of files that GDB has read."""
     return [
         DebugFile(path, objfile.build_id or "")
-        for objfile in (*apart, *own)
+        for objfile in objfiles
         if path_of(objfile)
         for path in _local_paths(path_of(objfile), objfile.build_id or "")
     ]
@@ -175,8 +188,8 @@ def _module(name: str, sections: dict[str, SectionRange], arch: Arch, places: Mo
     code = [place for section, place in sections.items() if _CODE.match(section)]
     code_size = sum(place.end - place.start for place in code)
     ranges = code if placed else [(start, end)]
-    debug_files = partial(_debug_files, name)
-    return loaded_module(name, ranges, sections, page_start(start), read, arch, code_size, debug_files)
+    find_files = partial(_debug_files, name)
+    return loaded_module(name, ranges, sections, page_start(start), read, arch, code_size, find_files)
 
 
 def _groups(text: str, executable: str) -> Iterator[tuple[str, dict[str, SectionRange]]]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Callable, NamedTuple
 
 from gdb_plugin.functions import entry_of, is_entry
+from gdb_plugin.native_cfi import NativeCfi
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
-from sframe_unwind.debugger.settings import FALLBACK, Settings
+from sframe_unwind.debugger.settings import ALWAYS, FALLBACK, Settings
 from sframe_unwind.kernel.entry_code import EntryPlace
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.table import Match
-from sframe_unwind.unwind.modules import Found, Module, Modules
+from sframe_unwind.unwind.modules import Found, Modules
+from sframe_unwind.unwind.precedence import JudgeRule, Precedence, Reason, Source
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 
@@ -59,68 +61,97 @@ FindRegisters = Callable[[Found, int], "tuple[tuple[int, RegisterRule], ...] | N
 """``(row, lookup address)``: returns the places of the caller's other registers; ``None``: they are unknown."""
 
 
-def make_plan(
-    modules: Modules,
-    gdb_has: Callable[[Module, Settings], bool],
-    find_registers: FindRegisters,
-    settings: Settings,
-    pc: int,
-    able: bool,
-    strips: bool,
-) -> Plan:
-    """Return the treatment of the frames of a pc.
+class Planner:
+    """Makes plans for one list of modules.
 
-    :param gdb_has: whether GDB has a module's file, and therefore its CFI.
+    :param native: the CFI that GDB has.
     :param find_registers: called if there is no CFI.
+    :param judge: judges rules by the machine code, in mode ``auto``.
     :param able: GDB's own unwinder can read a return address or frame pointer that was moved to another register, and
         the return address in its register where a signal interrupted the function.
     :param strips: GDB can strip signed return addresses.
     """
-    interrupted = _claim(modules, gdb_has, find_registers, settings, lookup_address(pc, True), able, strips)
-    calling = _claim(modules, gdb_has, find_registers, settings, lookup_address(pc, False), able, strips)
-    if interrupted is None and calling is None:
-        leaf = _leaf(modules, pc)
-        return LEFT if leaf is None else Plan(None, None, False, leaf)
-    if interrupted is not None and calling is not None:
-        same = interrupted.found.rule == calling.found.rule and interrupted.entry == calling.entry
-        same &= interrupted.others == calling.others and not interrupted.at_entry
-        if same and not interrupted.found.needs_registers:
-            return Plan(calling, calling, False, None)
-    return Plan(interrupted, calling, True, None)
 
+    def __init__(
+        self,
+        modules: Modules,
+        native: NativeCfi,
+        find_registers: FindRegisters,
+        judge: JudgeRule,
+        able: bool,
+        strips: bool,
+    ) -> None:
+        self.modules = modules
+        self.strips = strips
+        self._native = native
+        self._find_registers = find_registers
+        self._able = able
+        self._precedence = Precedence(modules, native.match, judge, self._can_follow)
 
-def _claim(
-    modules: Modules,
-    gdb_has: Callable[[Module, Settings], bool],
-    find_registers: FindRegisters,
-    settings: Settings,
-    address: int,
-    able: bool,
-    strips: bool,
-) -> Claim | None:
-    found = modules.results[address]
-    if not isinstance(found, Found):
-        return None
-    rule = found.rule
-    has_cfi = modules.has_cfi(address) and gdb_has(found.module, settings)
-    if has_cfi and settings.mode == FALLBACK:
-        return None
-    others = rule.others
-    spares_innermost = at_entry = False
-    if not settings.strict:
-        can = (able or not _moves(rule)) and (strips or not rule.ra_signed)
-        agrees = can and has_cfi and modules.cfi_agrees(address, rule)
-        spares_innermost = agrees and rule.ra is None and not able
-        if agrees and not spares_innermost:
+    def precedence_by_tables(self) -> Precedence:
+        """Return what decides in mode ``auto`` where the machine code is not asked, which takes long for a module."""
+        return Precedence(self.modules, self._native.match, None, self._can_follow)
+
+    def plan(self, settings: Settings, pc: int) -> Plan:
+        """Return the treatment of the frames of a pc."""
+        interrupted = self._claim(settings, lookup_address(pc, True))
+        calling = self._claim(settings, lookup_address(pc, False))
+        if interrupted is None and calling is None:
+            leaf = _leaf(self.modules, pc)
+            return LEFT if leaf is None else Plan(None, None, False, leaf)
+        if interrupted is not None and calling is not None:
+            same = interrupted.found.rule == calling.found.rule and interrupted.entry == calling.entry
+            same &= interrupted.others == calling.others and not interrupted.at_entry
+            if same and not interrupted.found.needs_registers:
+                return Plan(calling, calling, False, None)
+        return Plan(interrupted, calling, True, None)
+
+    def _claim(self, settings: Settings, address: int) -> Claim | None:
+        found = self.modules.results[address]
+        if not isinstance(found, Found):
             return None
-        cfi = modules.cfi_rule(address)
-        if others is None and cfi is not None and cfi.cfa == rule.cfa:
-            others = cfi.others
-        if others is None and not has_cfi:
-            at_entry = _is_at_entry(found, address, modules.arch)
-            others = () if at_entry else find_registers(found, address)
-    entry = entry_of(address) or found.match.function.start
-    return Claim(found, entry, others, has_cfi, spares_innermost, at_entry)
+        has_cfi = self._native.covers(address, settings.mode != ALWAYS)
+        if has_cfi and settings.mode == FALLBACK:
+            return None
+        spares_innermost = False
+        if not settings.strict:
+            is_left, spares_innermost = self._leaves(settings, found, address, has_cfi)
+            if is_left:
+                return None
+        others, at_entry = (found.rule.others, False) if settings.strict else self._others(found, address, has_cfi)
+        entry = entry_of(address) or found.match.function.start
+        return Claim(found, entry, others, has_cfi, spares_innermost, at_entry)
+
+    def _leaves(self, settings: Settings, found: Found, address: int, has_cfi: bool) -> tuple[bool, bool]:
+        """Return whether a frame is left to GDB's own unwinder, and else whether the innermost one is.
+
+        GDB's own unwinder may fail in outer frames only: where the return address is still in its register.
+        """
+        rule = found.rule
+        if settings.decides:
+            decision = self._precedence.decisions[address]
+            is_left, agrees = decision.source is not Source.SFRAME, decision.reason is Reason.AGREE
+        else:
+            is_left = agrees = has_cfi and self._can_follow(rule) and self.modules.cfi_agrees(address, rule)
+        spares_innermost = agrees and rule.ra is None and not self._able
+        return is_left and not spares_innermost, spares_innermost
+
+    def _can_follow(self, rule: UnwindRule) -> bool:
+        """Return whether GDB's own unwinder can unwind by a rule of the CFI."""
+        return (self._able or not _moves(rule)) and (self.strips or not rule.ra_signed)
+
+    def _others(
+        self, found: Found, address: int, has_cfi: bool
+    ) -> tuple[tuple[tuple[int, RegisterRule], ...] | None, bool]:
+        """Return the places of the caller's other registers, and whether they are all in place: nothing has run yet."""
+        if found.rule.others is not None:
+            return found.rule.others, False
+        cfi = self.modules.cfi_rule(address)
+        others = cfi.others if cfi is not None and cfi.cfa == found.rule.cfa else None
+        if others is not None or has_cfi:
+            return others, False
+        at_entry = _is_at_entry(found, address, self.modules.arch)
+        return () if at_entry else self._find_registers(found, address), at_entry
 
 
 def _is_at_entry(found: Found, address: int, arch: Arch) -> bool:

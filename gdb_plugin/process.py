@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -12,8 +12,9 @@ from gdb_plugin.frame_history import FrameHistory
 from gdb_plugin.functions import symbol_at
 from gdb_plugin.memory import read
 from gdb_plugin.modules import discover_modules, find_module, list_modules
+from gdb_plugin.native_cfi import NativeCfi
 from gdb_plugin.outer_frames import OuterFrames
-from gdb_plugin.plans import LEFT, Plan, make_plan
+from gdb_plugin.plans import LEFT, Plan, Planner
 from gdb_plugin.popping import Popping
 from gdb_plugin.registers import Registers
 from gdb_plugin.symbols import Symbols
@@ -21,11 +22,12 @@ from gdb_plugin.texts import path_of
 from gdb_plugin.version import NATIVE_FAILS
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, RangeMap, lookup_address
 from sframe_unwind.arch import Arch, PlaceKind
-from sframe_unwind.debugger.settings import FALLBACK, Settings
+from sframe_unwind.debugger.settings import Settings
 from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.memory import WordReader
 from sframe_unwind.runtime_code.opening import open_run_time_code
 from sframe_unwind.unwind.modules import Found, Generate, Module, Modules
+from sframe_unwind.unwind.precedence import JudgeRule, Verdict
 from sframe_unwind.unwind.step import needs_registers
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
 
@@ -41,6 +43,9 @@ _BY_MEMORY = (PlaceKind.EXCEPTION, PlaceKind.STACK_SWITCH)
 continues to which a function in C has switched."""
 _LIMIT = 200_000
 """Maximum number of plans to keep; stepping through a program for hours must not fill the memory."""
+_JUDGED_SIZE, _MOST_JUDGED = 1 << 14, 32
+"""Maximum size in bytes of a function that is interpreted to decide between SFrame and CFI, which takes 0.1 s, and
+maximum number of addresses: GDB waits."""
 _NO_PLACES: RangeMap[EntryPlace] = RangeMap(())
 
 
@@ -83,6 +88,8 @@ class Process:
         self._gdb_modules: set[Module] = set()
         self._spans: RangeMap[Module] = RangeMap(())
         self._all_listed = self._run_time_looked_for = False
+        self._planner: Planner | None = None
+        self._rule_judge: JudgeRule | None = None
         first = Registers(architecture, arch)
         self._registers = {architecture: first}
         self.pc_register = first.pc
@@ -102,16 +109,32 @@ class Process:
     def files_added(self, objfiles: Sequence[gdb.Objfile]) -> None:
         """Take account of added files."""
         self._all_listed = False
-        if any("unwind" in Path(path_of(objfile)).name for objfile in objfiles):
+        if any(is_run_time(path_of(objfile)) for objfile in objfiles):
             self._look_for_run_time()
         completed = {path_of(objfile.owner) for objfile in objfiles if objfile.owner is not None}
         if any(module.name in completed for module in self._listed.values()):
             # A separate debug file that was added after its module can have CFI for it.
             self._listed = {key: module for key, module in self._listed.items() if module.name not in completed}
             self._renew()
+        self._forget_outside()
+
+    def files_removed(self, paths: Container[str]) -> None:
+        """Take account of files that GDB has freed, except for the program itself."""
+        removed = {module for module in self._listed.values() if module.name in paths}
+        self._listed = {key: module for key, module in self._listed.items() if module not in removed}
+        self._all_listed = False  # another copy of a file may be loaded
+        self._gdb_modules -= removed
+        self._spans.remove(removed)
+        self.modules.remove(removed)
+        self._forget_outside()
+
+    def _forget_outside(self) -> None:
+        """Make the plans for addresses in no module of the list anew, and decide anew which CFI GDB has."""
+        self._planner = None
         for plans in self._plans_by_settings.values():
-            for pc in [pc for pc in plans if self._spans.get(pc) is None]:
+            for pc in [pc for pc in plans if self._spans.get(pc) is None or self._spans.get(pc - 1) is None]:
                 del plans[pc]
+        self._begin_outer_frames()
 
     def complete(self) -> None:
         """List all modules and find all run-time code, unless that has been done."""
@@ -136,7 +159,10 @@ class Process:
         if module is None:
             return False
         self._listed[module.name, module.ranges] = module
-        self._renew()
+        self._gdb_modules.add(module)
+        self._spans.add((*span, module) for span in module.ranges)
+        self.modules.add([module])
+        self._forget_outside()
         return True
 
     def _look_for_run_time(self) -> None:
@@ -162,6 +188,7 @@ class Process:
         self._plans: dict[int, Plan] = {}
         """The plans of the current settings, by pc."""
         self._plans_by_settings: dict[Settings, dict[int, Plan]] = {self._settings: self._plans}
+        self._planner = self._rule_judge = None
         self._begin_outer_frames()
 
     def _discover(self) -> list[Module]:
@@ -242,12 +269,11 @@ class Process:
             if len(self._plans) >= _LIMIT:
                 self._plans.clear()
             self._cover(pc)
-            able = self.arch.name not in NATIVE_FAILS
-            strips = not self.arch.pac_mask or self.registers(frame).pac_mask(frame) is not None
+            planner = self.planner(frame)
             if self.kernel is not None and not settings.strict and not _is_readable(pc):
                 # On AArch64, GDB's own unwinder then unwinds without CFI.  A kernel frees its initial code.
                 settings = settings._replace(strict=True)
-            plan = make_plan(self.modules, self._gdb_has, self._find_registers, settings, pc, able, strips)
+            plan = planner.plan(settings, pc)
             place = self.entry_places.get(pc)
             if place is not None and place.is_outermost and not _is_readable(pc):
                 plan = plan._replace(outermost=place.start)
@@ -285,14 +311,26 @@ class Process:
             return False
         return place.kind in _BY_MEMORY or place.is_in_c
 
-    def _gdb_has(self, module: Module, settings: Settings) -> bool:
-        """Return whether GDB has the CFI of a module: it has none if the module is only known from memory.
+    def planner(self, frame: Any) -> Planner:
+        """Return the object that makes plans for the present modules.
 
-        Mostly, but not always, GDB also has the CFI of a JIT compiler's image.
+        :param frame: a (pending) frame; its target tells whether GDB can strip signed return addresses.
         """
-        if settings.mode == FALLBACK:
-            return module in self._gdb_modules or module not in self.modules.modules
-        return module in self._gdb_modules
+        strips = not self.arch.pac_mask or self.registers(frame).pac_mask(frame) is not None
+        if self._planner is None or self._planner.strips != strips:
+            native = NativeCfi(self.arch, self.modules, self._gdb_modules)
+            able = self.arch.name not in NATIVE_FAILS
+            self._planner = Planner(self.modules, native, self._find_registers, self._judge, able, strips)
+        return self._planner
+
+    def _judge(self, found: Found, address: int, rule: UnwindRule) -> Verdict:
+        """Judge a rule by the machine code, see :data:`sframe_unwind.unwind.precedence.JudgeRule`."""
+        if self._rule_judge is None:
+            # Imported for the first row that differs from the CFI, not at each start of GDB.
+            from sframe_unwind.debugger.code_judge import ProcessCode, rule_judge
+
+            self._rule_judge = rule_judge(ProcessCode(self.modules, read, symbol_at), _JUDGED_SIZE, _MOST_JUDGED)
+        return self._rule_judge(found, address, rule)
 
     def _find_registers(self, found: Found, address: int) -> tuple[tuple[int, RegisterRule], ...] | None:
         # Imported for the first frame without CFI, not at each start of GDB.
@@ -351,6 +389,11 @@ class Process:
             return -WORD_SIZE if self.arch.ra is None else None
         place = rule.ra
         return place.offset if place is not None and place.base == CFA and place.in_memory else None
+
+
+def is_run_time(path: str) -> bool:
+    """Return whether a file may be of a library with which a process registers code, or an image of such code."""
+    return "unwind" in Path(path).name or path.startswith("<<")
 
 
 def _is_readable(pc: int) -> bool:

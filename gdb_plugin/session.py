@@ -8,11 +8,12 @@ from typing import Any, Callable
 import gdb
 
 from gdb_plugin.frame_names import FrameNames
-from gdb_plugin.process import Process
+from gdb_plugin.process import Process, is_run_time
 from gdb_plugin.reentrancy import may_execute
 from gdb_plugin.registers import arch_of
 from gdb_plugin.selection import forget_frames
 from gdb_plugin.symbols import Symbols
+from gdb_plugin.texts import path_of
 from sframe_unwind.address import ADDRESS_MASK
 
 _CHANGED = ("exited", "memory_changed")
@@ -27,13 +28,15 @@ class _Known:
 
     :param files: number of file changes that it takes into account.
     :param runs: number of commands that let the inferior run, up to its creation.
-    :param objfiles: the objects themselves, so that no later object can be mistaken for one of them.
+    :param objfiles: the objects themselves, so that no later object can be mistaken for one of them, and their paths.
     :param process: ``None``: SFrame has no ABI for it.
     """
 
     __slots__ = ("files", "objfiles", "pid", "process", "runs")
 
-    def __init__(self, pid: int, files: int, runs: int, objfiles: list[gdb.Objfile], process: Process | None) -> None:
+    def __init__(
+        self, pid: int, files: int, runs: int, objfiles: list[tuple[gdb.Objfile, str]], process: Process | None
+    ) -> None:
         self.pid = pid
         self.files = files
         self.runs = runs
@@ -49,9 +52,17 @@ class Session:
     :param report: shows one line to the user.
     :param frame_names: is given the current process.
     :param files_freed: called at the next stop or prompt after GDB may have freed a file.
+    :param settled: called at a stop or prompt where GDB commands can be run.
     """
 
-    def __init__(self, report: Callable[[str], None], frame_names: FrameNames, files_freed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        report: Callable[[str], None],
+        frame_names: FrameNames,
+        files_freed: Callable[[], None],
+        settled: Callable[[], None],
+    ) -> None:
+        self._when_settled = settled
         self._report = report
         self._files_freed = files_freed
         self._frame_names = frame_names
@@ -224,6 +235,7 @@ class Session:
     def _settle(self) -> None:
         """Continue where a GDB command could not be run: no commands of a breakpoint are pending any more."""
         self._settled = True
+        self._when_settled()
         if self._outdated:
             self._outdated = False
             forget_frames()
@@ -263,19 +275,28 @@ class Session:
         number, pid = self._asked or (0, 0)
         objfiles = gdb.objfiles()
         if known is not None and known.pid == pid and known.process is not None:
-            before = known.objfiles
-            if before == objfiles:
-                known.files = self._files
-                return known
-            if all(file.is_valid() for file in before):
-                old = set(map(id, before))
-                known.process.files_added([objfile for objfile in objfiles if id(objfile) not in old])
-                known.files, known.objfiles = self._files, objfiles
+            known.files = self._files
+            if [objfile for objfile, _ in known.objfiles] == objfiles or self._update(known.process, known, objfiles):
                 return known
         process = self._new_process(frame.architecture())
         self._frame_names.follow(process)
-        known = self._known[number] = _Known(pid, self._files, self._runs, objfiles, process)
+        known = self._known[number] = _Known(pid, self._files, self._runs, _with_paths(objfiles), process)
         return known
+
+    def _update(self, process: Process, known: _Known, objfiles: list[gdb.Objfile]) -> bool:
+        """Take account of files that came and went; ``False``: the program went, or run-time code may have gone."""
+        gone = {path for objfile, path in known.objfiles if not objfile.is_valid()}
+        program = path_of(gdb.current_progspace())
+        if gone and (not program or program in gone or any(is_run_time(path) for path in gone)):
+            return False
+        if gone:
+            process.files_removed(gone)
+        old = {id(objfile) for objfile, _ in known.objfiles if objfile.is_valid()}
+        added = [objfile for objfile in objfiles if id(objfile) not in old]
+        if added:
+            process.files_added(added)
+        known.objfiles = _with_paths(objfiles)
+        return True
 
     def _new_process(self, architecture: gdb.Architecture) -> Process | None:
         arch = arch_of(architecture)
@@ -299,6 +320,11 @@ class Session:
         """Return whether the inferior that was current is gone: the connection broke when it was read."""
         inferior = gdb.selected_inferior()
         return (inferior.num, inferior.pid) != self._asked
+
+
+def _with_paths(objfiles: list[gdb.Objfile]) -> list[tuple[gdb.Objfile, str]]:
+    """Return files with their paths, which GDB does not tell any more when it has freed them."""
+    return [(objfile, path_of(objfile)) for objfile in objfiles]
 
 
 def _thread_of(event: Any) -> tuple[int, ...] | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 
 from lldb_plugin import shown_frames, stop_hooks, targets
-from lldb_plugin.plugin import TAKES_FRAMES
 from lldb_plugin.session import SESSION
+from lldb_plugin.version import TAKES_FRAMES
 from lldb_plugin.watching import WATCHER
 from sframe_unwind.debugger.settings import Settings
 

@@ -14,6 +14,7 @@ import lldb
 from lldb_plugin.memory import build_id_of
 from lldb_plugin.process import arch_of
 from lldb_plugin.runtime_code import registers_code
+from lldb_plugin.telling import report
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.debug_files import DebugFile
 from sframe_unwind.debugger.file_agreement import agreement_of_file
@@ -110,10 +111,14 @@ def tolerated(settings: Settings, arch: Arch) -> Difference | None:
     return _TOLERATED[settings.mode]
 
 
-def can_change_stacks(target: lldb.SBTarget, modules: Iterable[lldb.SBModule], settings: Settings) -> bool:
+def can_change_stacks(
+    target: lldb.SBTarget, modules: Iterable[lldb.SBModule], settings: Settings, seconds: float = _SECONDS
+) -> bool:
     """Return whether SFrame can change a stack with frames in some modules of a target, by their files.
 
     ``False`` is certain; this waits for none of LLDB's locks on the target.
+
+    :param seconds: time limit.
     """
     try:
         arch = arch_of(target)
@@ -122,10 +127,12 @@ def can_change_stacks(target: lldb.SBTarget, modules: Iterable[lldb.SBModule], s
     limit = tolerated(settings, arch)
     if limit is None:
         return True
-    until = time.perf_counter() + _SECONDS
+    until = time.perf_counter() + seconds
     for module in modules:
         comparison = compared_by_file(module, arch)
         found = comparison.advance(until) if comparison is not None else None
+        if comparison is not None and comparison.unusable:
+            report(comparison.unusable)
         if found is None or found > limit or registers_code(module):
             return True
     return False

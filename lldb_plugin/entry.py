@@ -102,7 +102,7 @@ class SFrameStopHook:
 
     def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
         """Complete what could not be done when LLDB asked for frames, and stay stopped."""
-        from lldb_plugin.stop_hooks import at_stop
+        from lldb_plugin.stops import at_stop
 
         at_stop(exe_ctx)
         return True

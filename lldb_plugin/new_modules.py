@@ -6,7 +6,7 @@ import time
 
 import lldb
 
-from lldb_plugin import stack_changes, stop_hooks
+from lldb_plugin import stop_hooks
 from lldb_plugin.differences import can_change_stacks
 from lldb_plugin.lock import acquire
 from lldb_plugin.session import SESSION
@@ -20,24 +20,38 @@ _PATIENCE = 0.05
 _HOOK_PATIENCE = 0.3
 """Seconds to wait for the stop-hook, which LLDB may have just started."""
 _NAP = 0.01
+_SECONDS = 2.0
+"""Time limit for the comparison of files, while nobody waits."""
+_BEGINNING = (lldb.eStateAttaching, lldb.eStateLaunching)
+"""The states of a process of which LLDB has shown no frame."""
 
 
-def prepare(target: lldb.SBTarget) -> None:
-    """Register the provider before there is a process; then, arrange for the next stop what new modules need."""
+def prepare(target: lldb.SBTarget) -> bool:
+    """Register the provider before there is a process; then, arrange for the next stop what new modules need.
+
+    Return whether all is done; otherwise, this is to be called again soon: the process may be about to stop, when the
+    hooks of that stop have run already.
+    """
     if SESSION.is_off():
-        return
+        return True
+    if not is_plugged(target) and not can_change_stacks(target, _concerned(target), SESSION.settings, _SECONDS):
+        return True
     process = target.GetProcess()
-    stack_changes.watch(target.GetDebugger())
     if not process.IsValid():
         fit(target, has_frames=False)  # commands can have the lock one after the other until there is a process
-        return
-    if is_plugged(target) or not can_change_stacks(target, _concerned(target), SESSION.settings):
-        return
+        return True
+    if is_plugged(target):
+        return True
+    if _state(target) in _BEGINNING:
+        fit(target, has_frames=False)
+        return True
     stop_hooks.add(target)
     stop_hooks.need(target)
     stop = _stop(target)
-    if stop is not None:
-        _late.fit(target, stop)
+    if stop is None:
+        return False
+    _late.fit(target, stop)
+    return True
 
 
 def _concerned(target: lldb.SBTarget) -> list[lldb.SBModule]:
@@ -46,6 +60,17 @@ def _concerned(target: lldb.SBTarget) -> list[lldb.SBModule]:
     if not (SESSION.settings.strict or SESSION.settings.generate):
         return [module for module in modules if concerns(module.GetFileSpec().fullpath or "")]
     return modules
+
+
+def _state(target: lldb.SBTarget) -> int | None:
+    """Return the state of a target's process; ``None``: somebody has the lock."""
+    mutex = target.GetAPIMutex()
+    if not acquire(mutex, _PATIENCE):
+        return None
+    try:
+        return int(target.GetProcess().GetState())
+    finally:
+        mutex.unlock()
 
 
 def _stop(target: lldb.SBTarget) -> int | None:

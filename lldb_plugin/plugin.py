@@ -7,13 +7,11 @@ import re
 import lldb
 
 from lldb_plugin.completion import import_rlcompleter
+from lldb_plugin.version import TAKES_FRAMES
 from lldb_plugin.watching import WATCHER
 from sframe_unwind import __version__
 from sframe_unwind.debugger.banner import is_read_by_a_person
 from sframe_unwind.debugger.commands import PREFIX_HELP
-
-TAKES_FRAMES = hasattr(lldb.SBTarget, "RegisterScriptedFrameProvider")
-"""Whether this LLDB takes frames from a plugin; LLDB 22 is the first version that does."""
 
 _FOR_PROGRAMS = re.compile(rb"-b|--batch")
 """Arguments of an LLDB whose output a program reads."""

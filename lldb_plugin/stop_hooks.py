@@ -11,10 +11,7 @@ from __future__ import annotations
 
 import lldb
 
-from lldb_plugin import renewal
 from lldb_plugin.interpreter import OWN
-from lldb_plugin.session import SESSION
-from lldb_plugin.shown_frames import fetch
 
 _CLASS = "sframe_lldb.SFrameStopHook"
 """The class of the hook, in the module in which LLDB looks for it."""
@@ -51,17 +48,3 @@ def _switch(action: str, target: lldb.SBTarget, is_active: bool) -> None:
     if number in _hooks and (number in _active) == is_active:
         (_active.discard if is_active else _active.add)(number)
         OWN.run(f"target stop-hook {action} {_hooks[number]}", lldb.SBExecutionContext(target))
-
-
-def at_stop(context: lldb.SBExecutionContext) -> None:
-    """Register or remove the provider as needed, and complete what could not be done when LLDB asked for frames."""
-    from lldb_plugin.targets import fit
-
-    target = context.GetTarget()
-    fit(target, has_frames=True)
-    renewal.now(target)
-    fetch(context.GetThread())
-    if SESSION.is_off() or SESSION.leaves_frames_alone(target.GetProcess()):
-        need_no_more(target)
-    else:
-        need(target)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import sys
 import threading
@@ -69,7 +68,6 @@ def _plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
         _plugged[number] = _Plugged(target, "", None)
     # Without the lock: LLDB may wait here for one of its own locks.
     stop_hooks.add(target)
-    stack_changes.watch(target.GetDebugger())
     returning.watch(target.GetDebugger())
     if has_frames:
         event_thread.settle(target.GetDebugger())
@@ -79,7 +77,7 @@ def _plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
     setattr(sys.modules[_MODULE], provider.__name__, provider)
     error = lldb.SBError()
     name = f"{_MODULE}.{provider.__name__}"
-    with stack_changes.unheard(target) if has_frames else contextlib.nullcontext():
+    with stack_changes.unheard(target):
         identifier = target.RegisterScriptedFrameProvider(name, lldb.SBStructuredData(), error)
     with _lock:
         _plugged[number] = _Plugged(target, provider.__name__, identifier)

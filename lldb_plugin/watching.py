@@ -14,15 +14,17 @@ from typing import NamedTuple
 
 import lldb
 
+from lldb_plugin import stack_changes
 from lldb_plugin.sframe_files import concerns
 
 _SECONDS = 1
 """Seconds after which targets are looked at again: LLDB tells of no file that it has opened before."""
+_AWAKE = 0.05
+"""Seconds between looks once there has been SFrame: the next program may be one that LLDB has opened before."""
 _NAPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 """Seconds between looks after an event: LLDB tells of a file before the target that it is for is listed."""
 _PATIENCE = 3.0
 """Seconds for which a debugger is kept from being destroyed while its targets are looked at."""
-_OPENED = lldb.SBDebugger.eBroadcastBitProgress
 _CHANGES = lldb.SBTarget.eBroadcastBitModulesLoaded | lldb.SBTarget.eBroadcastBitModulesUnloaded
 
 
@@ -49,6 +51,8 @@ class Watcher:
         self._looking = threading.Lock()
         """Held while targets are looked at: no debugger is destroyed meanwhile."""
         self._seen: dict[int, _Seen] = {}
+        self._heard: set[int] = set()
+        """The targets whose events are heard."""
         self._examined: dict[int, int] = {}
         """By target, the number of modules that do not concern SFrame, from the first one of its list on."""
         self._changes: dict[int, int] = {}
@@ -59,9 +63,10 @@ class Watcher:
         if self._listener is None:
             self._listener = lldb.SBListener("sframe-unwind")
             threading.Thread(target=self._listen, args=(self._listener,), name="sframe-unwind", daemon=True).start()
+        stack_changes.watch(debugger)
         self._debuggers[debugger.GetID()] = debugger
         debugger.AddDestroyCallback(self._leave)
-        self._listener.StartListeningForEvents(debugger.GetBroadcaster(), _OPENED)
+        self._listener.StartListeningForEvents(debugger.GetBroadcaster(), lldb.SBDebugger.eBroadcastBitProgress)
         self.look()
 
     def look(self) -> None:
@@ -92,7 +97,7 @@ class Watcher:
     def _listen(self, listener: lldb.SBListener) -> None:
         event = lldb.SBEvent()
         while True:
-            if listener.WaitForEvent(_SECONDS, event):
+            if self._comes(listener, event):
                 self._drain(listener, event)
                 for nap in _NAPS:
                     self.look()
@@ -101,6 +106,13 @@ class Watcher:
                     time.sleep(nap)
             event.Clear()  # it would keep a target alive
             self.look()
+
+    def _comes(self, listener: lldb.SBListener, event: lldb.SBEvent) -> bool:
+        """Wait for an event and take it; return whether there was one."""
+        if not self.is_awake:
+            return bool(listener.WaitForEvent(_SECONDS, event))
+        time.sleep(_AWAKE)
+        return bool(listener.GetNextEvent(event))
 
     def _drain(self, listener: lldb.SBListener, event: lldb.SBEvent) -> None:
         """Take all events, the first of which has been taken: only the fact that there are some counts."""
@@ -115,7 +127,8 @@ class Watcher:
 
     def _look_at(self, target: lldb.SBTarget) -> None:
         number = target.GetGloballyUniqueID()
-        if number not in self._seen and self._listener is not None:
+        if number not in self._heard and self._listener is not None:
+            self._heard.add(number)
             self._listener.StartListeningForEvents(target.GetBroadcaster(), _CHANGES)
         # `exec` changes the program, and LLDB sends no event for what has gone.
         program = target.GetModuleAtIndex(0).GetFileSpec().fullpath or ""
@@ -124,11 +137,10 @@ class Watcher:
         before = self._seen.get(number)
         if now == before:
             return
-        self._seen[number] = now
         if before is not None and (now.program != before.program or now.modules < before.modules):
             self._examined[number] = 0
-        if self.concerns_all or self._concerned(target, number, now.modules):
-            self._wake(target)
+        if not (self.concerns_all or self._concerned(target, number, now.modules)) or self._wake(target):
+            self._seen[number] = now
 
     def _concerned(self, target: lldb.SBTarget, number: int, count: int) -> bool:
         """Return whether SFrame concerns a target.
@@ -142,14 +154,12 @@ class Watcher:
             self._examined[number] = index + 1
         return False
 
-    def _wake(self, target: lldb.SBTarget) -> None:
-        from lldb_plugin import stack_changes
-
-        stack_changes.watch(target.GetDebugger())  # first: it counts for the threads that come from now on
+    def _wake(self, target: lldb.SBTarget) -> bool:
+        """Do what a target needs; return whether nothing is left to do."""
         from lldb_plugin import new_modules
 
         self.is_awake = True
-        new_modules.prepare(target)
+        return new_modules.prepare(target)
 
 
 WATCHER = Watcher()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import accumulate
 from operator import gt, itemgetter
 from typing import Any, Generic, Literal, TypeVar
@@ -134,6 +134,13 @@ class RangeMap(Generic[Item]):
                 self._ranges.insert(at, entry)
                 self._starts.insert(at, start)
                 self._ends.insert(at, end)
+        self._reach = list(accumulate(self._ends, max))
+
+    def remove(self, items: Container[Item]) -> None:
+        """Remove all ranges of some items."""
+        self._ranges = [entry for entry in self._ranges if entry[2] not in items]
+        self._starts = [start for start, _, _ in self._ranges]
+        self._ends = [end for _, end, _ in self._ranges]
         self._reach = list(accumulate(self._ends, max))
 
     def __len__(self) -> int:

@@ -20,6 +20,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Callable
 
@@ -33,6 +34,7 @@ from sframe_unwind.errors import counted
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.survey import summary
 from sframe_unwind.survey.finding import total_size
+from sframe_unwind.survey.reserving import reserved
 from sframe_unwind.survey.rows import SurveyPlan
 from sframe_unwind.survey.running import Done, Survey, Workers, local_workers
 from sframe_unwind.survey.store import Store
@@ -91,13 +93,14 @@ def run(options: argparse.Namespace) -> int:
         return CANNOT
     if options.html:
         check_writable("--html", options.html)
-    store = Store(options.store, new=bool(options.paths))
-    try:
-        if options.paths:
-            _survey(options, store)
-        return max(_missing(options.paths), _show(options, store))
-    finally:
-        store.close()
+    with reserved(options.store, complain) if options.paths else nullcontext():
+        store = Store(options.store, new=bool(options.paths))
+        try:
+            if options.paths:
+                _survey(options, store)
+            return max(_missing(options.paths), _show(options, store))
+        finally:
+            store.close()
 
 
 def _missing(paths: Sequence[str]) -> int:

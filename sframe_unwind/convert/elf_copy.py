@@ -13,7 +13,8 @@ from typing import NamedTuple
 from sframe_unwind.convert.elf_records import FileHeader, ProgramHeader, SectionHeader, read_records, write_records
 from sframe_unwind.convert.front import Records
 from sframe_unwind.convert.room import ALIGNMENT, Room, room_for
-from sframe_unwind.convert.writing import Chunk, copy_start, write_chunks
+from sframe_unwind.convert.section_order import SYMBOL_TABLES, SectionOrder
+from sframe_unwind.convert.writing import Chunk, copy_start, write_chunks, written
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.constants import SHF_ALLOC, SHT_STRTAB
 from sframe_unwind.errors import FileError
@@ -84,7 +85,8 @@ class ElfCopy:
     def _chunks(self, section: NewSection) -> list[Chunk]:
         """Return what is written over and after the kept part of the file: program headers replace moved sections."""
         records, room = self._records, self._room
-        header, added = records.header, []
+        header = records.header
+        added: list[Chunk] = []
         offset = records.file.size + -records.file.size % ALIGNMENT
         sections = records.sections
         if room is not None and section.segment is not None:
@@ -95,12 +97,19 @@ class ElfCopy:
         added.append(Chunk(offset, section.data))
         if sections:
             end = offset + len(section.data)
-            added += self._section_headers(sections, section, offset, end + -end % ALIGNMENT)
-            header = header._replace(shoff=added[-1].offset, shnum=len(added[-1].data) // header.shentsize)
+            names, placed = self._section_headers(sections, section, offset, end + -end % ALIGNMENT)
+            order = SectionOrder(placed)
+            if not order.is_kept:
+                added += self._symbol_tables(placed, order, added)
+            at = names.offset + len(names.data) + -(names.offset + len(names.data)) % ALIGNMENT
+            added += [names, Chunk(at, write_records(order.headers(), records.byteorder))]
+            header = header._replace(shoff=at, shnum=len(placed), shstrndx=order.number(header.shstrndx))
         return [Chunk(0, write_records([header], records.byteorder)), *added]
 
-    def _section_headers(self, before: list[SectionHeader], section: NewSection, offset: int, end: int) -> list[Chunk]:
-        """Return the names and the headers of all sections, to be written at an offset; the headers come last."""
+    def _section_headers(
+        self, before: list[SectionHeader], section: NewSection, offset: int, end: int
+    ) -> tuple[Chunk, list[SectionHeader]]:
+        """Return the names of all sections, to be written at an offset, and the headers, numbered as before."""
         sections, index = list(before), self._records.header.shstrndx
         number, names = self._number, self._names
         if number is None:
@@ -119,8 +128,25 @@ class ElfCopy:
             sections.append(added)
         else:
             sections[number] = added
-        headers = end + len(names) + -(end + len(names)) % ALIGNMENT
-        return [Chunk(end, names), Chunk(headers, write_records(sections, self._records.byteorder))]
+        return Chunk(end, names), sections
+
+    def _symbol_tables(self, sections: list[SectionHeader], order: SectionOrder, chunks: list[Chunk]) -> list[Chunk]:
+        """Return the symbol tables with the new numbers of sections.
+
+        :param sections: the section headers with their new places.
+        :param chunks: what is written to the copy before.
+        :raises FileError: the file ends before the symbols do.
+        """
+        file, shift = self._records.file, 0 if self._room is None else self._room.shift
+        tables = []
+        for one in sections:
+            if one.type in SYMBOL_TABLES:
+                before = file.read(one.offset - shift, one.size) if one.offset >= shift else b""
+                table = written(chunks, one.offset, one.size, before)
+                if table is None:
+                    raise FileError(f"truncated: no symbols at {one.offset - shift:#x}, the file has {file.size:#x}")
+                tables.append(Chunk(one.offset, order.symbols(table, self._records.byteorder)))
+        return tables
 
     def _number_of(self, name: str) -> int | None:
         """Return the number of the section with a name; ``None``: there is none."""

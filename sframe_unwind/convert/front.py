@@ -186,9 +186,12 @@ def choose(records: Records, added: int) -> Front | None:
         return None
     dropped = _duplicate_note(program)
     limit = end + (added - (dropped is not None)) * size
+    if not _may_reach(loads, limit):
+        return None
     numbers = _prefix(records, end, limit)
     if not numbers:
         return Front(records, [], [], limit, dropped)  # there is room already
+    numbers = _prefix(records, end, max(limit, _end_of_notes(records, numbers)))
     if not all(_may_move(records, number) for number in numbers):
         return None
     if any(symbol.shndx in numbers for _, symbol in _symbols(records, SHT_DYNSYM)):
@@ -199,6 +202,28 @@ def choose(records: Records, added: int) -> Front | None:
         default=loads[0].filesz,
     )
     return Front(records, numbers, _with_build_id(records, numbers, following - _aligned(limit, 8)), limit, dropped)
+
+
+def _end_of_notes(records: Records, numbers: list[int]) -> int:
+    """Return the end of the segments of notes that have a part in some sections: such a segment moves as a whole."""
+    return max(
+        (
+            header.offset + header.filesz
+            for header in records.program
+            if header.type in (PT_NOTE, PT_GNU_PROPERTY)
+            and any(_covers(header, records.sections[number]) for number in numbers)
+        ),
+        default=0,
+    )
+
+
+def _may_reach(loads: list[ProgramHeader], limit: int) -> bool:
+    """Return whether the first segment reaches to an offset, or can be made longer up to there."""
+    first, *others = loads
+    if limit <= first.filesz:
+        return True
+    is_free = all(limit <= one.offset and first.vaddr + limit <= one.vaddr for one in others)
+    return first.filesz == first.memsz and is_free
 
 
 def leading(records: Records) -> Front | None:

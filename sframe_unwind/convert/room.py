@@ -71,15 +71,33 @@ class Room(NamedTuple):
         last = max(number for number, header in enumerate(headers) if header.type == PT_LOAD)
         headers.insert(last + 1, load)  # segments are in the order of their addresses
         headers.append(own)
-        table = len(headers) * layout(ProgramHeader, byteorder).size
-        at = self.phoff - self.offset + self.address if self.phoff >= self.offset else None
-        return [_placed(header, self.phoff, at, table) if header.type == PT_PHDR else header for header in headers]
+        return _with_table(headers, self.phoff, len(headers) * layout(ProgramHeader, byteorder).size)
 
 
-def _placed(header: ProgramHeader, offset: int, address: int | None, size: int) -> ProgramHeader:
-    """Return PT_PHDR for the new table; ``None``: the table stays where it is."""
-    address = header.vaddr if address is None else address
-    return header._replace(offset=offset, vaddr=address, paddr=address, filesz=size, memsz=size)
+def _with_table(headers: list[ProgramHeader], offset: int, size: int) -> list[ProgramHeader]:
+    """Return program headers with PT_PHDR where the table is, in the first segment that begins before it.
+
+    That segment becomes longer if it ends before the table does; there is room behind it.
+
+    :param offset: offset of the table of program headers.
+    :param size: its size in bytes.
+    """
+    found = (
+        number
+        for number, one in enumerate(headers)
+        if one.type == PT_LOAD and one.offset <= offset < one.offset + one.filesz
+    )
+    number = next(found, None)
+    if number is None:
+        return headers  # it is not loaded
+    load = headers[number]
+    missing = max(0, offset + size - load.offset - load.filesz)
+    headers[number] = load._replace(filesz=load.filesz + missing, memsz=load.memsz + missing)
+    place = offset - load.offset + load.vaddr
+    return [
+        one._replace(offset=offset, vaddr=place, paddr=place, filesz=size, memsz=size) if one.type == PT_PHDR else one
+        for one in headers
+    ]
 
 
 def room_for(records: Records, segment: int, name: int | None) -> Room:

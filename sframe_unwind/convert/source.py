@@ -36,11 +36,14 @@ class Source(NamedTuple):
 def read_source(binary: ElfBinary, kind: str | None) -> Source:
     """Return the unwind data of a file.
 
-    :param kind: the kind of unwind data to read; ``None``: SFrame if the file has any, else DWARF CFI.
+    :param kind: the kind of unwind data to read; ``None``: SFrame if the file has any and was not rewritten after it
+        was linked, else DWARF CFI.
     :raises FileError: the file has no such data.
     :raises FormatError: the data is malformed as a whole.
     """
     binary.check_sections()
+    if kind is None and binary.rewriter and binary.cfi.ranges():
+        kind = DWARF
     if kind != DWARF:
         try:
             return _sframe(binary)

@@ -62,6 +62,21 @@ def copy_start(file: ElfBinary, size: int, path: Path, shift: int) -> None:
         stream.truncate(shift + size)
 
 
+def written(chunks: Iterable[Chunk], offset: int, size: int, before: bytes) -> bytes | None:
+    """Return bytes of a file as they are after pieces were written into it; ``None``: the file does not have them all.
+
+    :param before: the bytes before that; fewer if the file ended there.
+    """
+    found = bytearray(before) if len(before) == size else None
+    for chunk in chunks:
+        first, last = max(offset, chunk.offset), min(offset + size, chunk.offset + len(chunk.data))
+        if last - first == size:
+            found = bytearray(chunk.data[first - chunk.offset : last - chunk.offset])
+        elif found is not None and first < last:
+            found[first - offset : last - offset] = chunk.data[first - chunk.offset : last - chunk.offset]
+    return None if found is None else bytes(found)
+
+
 def write_chunks(path: Path, chunks: Iterable[Chunk]) -> None:
     """Write pieces into a file.  Bytes that no piece covers stay, or become a hole."""
     with path.open("r+b") as stream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from pathlib import Path
@@ -19,8 +20,13 @@ def is_read_by_a_person(for_programs: re.Pattern[bytes]) -> bool:
 
 def has_argument(wanted: re.Pattern[bytes]) -> bool:
     """Return whether an argument of this debugger matches a pattern as a whole; if they are unknown, it is so."""
+    arguments = _arguments()
+    return arguments is None or any(map(wanted.fullmatch, arguments))
+
+
+@functools.cache
+def _arguments() -> list[bytes] | None:
     try:
-        arguments = Path("/proc/self/cmdline").read_bytes().split(b"\0")
+        return Path("/proc/self/cmdline").read_bytes().split(b"\0")
     except OSError:
-        return True
-    return any(map(wanted.fullmatch, arguments))
+        return None

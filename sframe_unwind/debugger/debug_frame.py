@@ -7,6 +7,7 @@ have no other CFI; a debugger reads it from the file on disk.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Callable
 
@@ -34,6 +35,22 @@ def placed_by_sections(files: Iterable[DebugFile], arch: Arch, sections: Section
 def placed_by_bias(files: Iterable[DebugFile], arch: Arch, bias: int) -> Sequence[PlacedCfi]:
     """Return the same for a module of which only the load bias is known."""
     return tuple(_placed(files, arch, {}, lambda _: bias))
+
+
+def is_beyond_this_python(files: Iterable[DebugFile], arch: Arch) -> bool:
+    """Return whether a file has a ``.debug_frame`` that is compressed in a way that only the debugger may know."""
+    return any(_is_unreadable(file, arch) for file in files)
+
+
+def _is_unreadable(file: DebugFile, arch: Arch) -> bool:
+    with suppress(SFrameError, OSError), Path(file.path).open("rb") as stream:
+        elf = ElfSections(stream, arch)
+        at = elf.find(*_NAMES)
+        try:
+            return at is not None and not elf.contents(at)
+        except FormatError:
+            return True
+    return False
 
 
 def _placed(

@@ -25,9 +25,10 @@ def status_lines(
     """Return the lines of ``sframe status``.
 
     :param debugger: the debugger's version, and the features that it lacks.
-    :param precedence: decides between SFrame and CFI in mode ``auto``; ``None``: unused rows are not counted.
+    :param precedence: decides between SFrame and CFI where the settings ask for that.
     """
-    lines = status.to_text(modules, str(settings), [about(debugger)], precedence if settings.decides else None)
+    chosen = precedence if settings.decides else None
+    lines = status.to_text(modules, str(settings), [about(debugger)], chosen)
     return lines if modules.run_time is None else [*lines, *modules.run_time.describe()]
 
 

@@ -260,6 +260,12 @@ class Reader:
         self._check_overlap("segments", [(segment.offset, segment.file_size) for segment in whole])
         return segments
 
+    @property
+    def program_headers(self) -> tuple[int, int]:
+        """Offset of the program headers in the file, and the offset after the last one."""
+        start: int = self._header["e_phoff"]
+        return start, start + self._segment_count() * int(self._header["e_phentsize"])
+
     def _segment_count(self) -> int:
         count: int = self._header["e_phnum"]
         return self.sections[0].info if count >= PN_XNUM and self.sections else count

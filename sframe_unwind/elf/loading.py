@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from sframe_unwind.address import KERNEL_HALF, PAGE_SIZE
 from sframe_unwind.elf._reader import ElfSegment
 from sframe_unwind.elf.binary import ElfBinary
-from sframe_unwind.elf.constants import PT_LOAD, PT_PHDR
+from sframe_unwind.elf.constants import PT_DYNAMIC, PT_LOAD, PT_PHDR, SHF_ALLOC
 
 
 def loading_problems(binary: ElfBinary) -> list[str]:
@@ -53,9 +53,15 @@ def _order_problems(loads: Sequence[ElfSegment]) -> Iterator[str]:
 
 
 def _header_problems(binary: ElfBinary, loads: Sequence[ElfSegment]) -> Iterator[str]:
+    names = {PT_PHDR: "program headers at {:#x} are", PT_DYNAMIC: "dynamic section at {:#x} is"}
     for segment in binary.segments:
-        if segment.type == PT_PHDR and not any(_holds(load, segment) for load in loads):
-            yield f"the program headers at {segment.address:#x} are in no loaded segment"
+        if segment.type in names and not any(_holds(load, segment) for load in loads):
+            yield f"the {names[segment.type].format(segment.address)} in no loaded segment"
+    start, end = binary.program_headers
+    for section in binary.sections:
+        is_loaded = section.flags & SHF_ALLOC and section.has_contents and section.size
+        if is_loaded and start < section.offset < end:
+            yield f"the program headers end at {end:#x} of the file, over {section.name} at {section.offset:#x}"
 
 
 def _holds(load: ElfSegment, part: ElfSegment) -> bool:

@@ -14,11 +14,13 @@ from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.elf_image import Image, read_image
 from sframe_unwind.memory import STRUCT_MARKS, ReadMemory, read_c_string
 
-AT_PHDR, AT_BASE, AT_SYSINFO_EHDR = 3, 7, 33
-"""Keys of the auxiliary vector: address of the program headers of the executable, load address of the dynamic linker,
-load address of the vDSO."""
+AT_PHDR, AT_PHNUM, AT_BASE, AT_SYSINFO_EHDR = 3, 5, 7, 33
+"""Keys of the auxiliary vector: address and number of the program headers of the executable, load address of the
+dynamic linker, load address of the vDSO."""
 
-_PT_DYNAMIC = 2
+_PT_LOAD, _PT_DYNAMIC, _PT_PHDR = 1, 2, 6
+_PROGRAM_HEADER = "IIQQQQQQ"
+"""The fields of ``Elf64_Phdr`` as a :mod:`struct` format."""
 _DT_NULL, _DT_DEBUG = 0, 21
 _ELF_HEADER_SIZE = 64
 _MAX_ENTRIES = 4096
@@ -67,7 +69,8 @@ def loaded_images(
             found[address] = Loaded(name, image, address)
         return image
 
-    executable = next((image for at in _executable_addresses(auxv) if (image := add(EXECUTABLE, at))), None)
+    addresses = _executable_addresses(read, auxv, STRUCT_MARKS[byteorder])
+    executable = next((image for at in addresses if (image := add(EXECUTABLE, at))), None)
     add("vDSO", auxv.get(AT_SYSINFO_EHDR, 0))
     if executable is not None:
         for load_address, name in _link_map(read, executable, STRUCT_MARKS[byteorder]):
@@ -81,7 +84,8 @@ def loaded_image_at(read: ReadMemory, auxv: Mapping[int, int], byteorder: ByteOr
 
     Of the other images, only the list entries are read, so this is fast in a process with hundreds of images.
     """
-    executable = next((image for at in _executable_addresses(auxv) if (image := _image(read, at))), None)
+    addresses = _executable_addresses(read, auxv, STRUCT_MARKS[byteorder])
+    executable = next((image for at in addresses if (image := _image(read, at))), None)
     if executable is None:
         return None
     entries = [entry for entry in _link_map(read, executable, STRUCT_MARKS[byteorder]) if entry[0] <= address]
@@ -94,10 +98,26 @@ def loaded_image_at(read: ReadMemory, auxv: Mapping[int, int], byteorder: ByteOr
     return Loaded(read_c_string(read, name, _MAX_NAME), image, load_address)
 
 
-def _executable_addresses(auxv: Mapping[int, int]) -> tuple[int, ...]:
-    """Return the possible addresses of the executable's ELF header, which its program headers usually follow."""
+def _executable_addresses(read: ReadMemory, auxv: Mapping[int, int], mark: str) -> Iterator[int]:
+    """Yield the possible addresses of the executable's ELF header.
+
+    Its program headers usually follow it.  BOLT and some copies have them elsewhere; then they say where they are.
+    """
     headers = auxv.get(AT_PHDR, 0)
-    return (headers - _ELF_HEADER_SIZE, page_start(headers)) if headers else ()
+    if not headers:
+        return
+    yield headers - _ELF_HEADER_SIZE
+    yield page_start(headers)
+    entry = struct.Struct(mark + _PROGRAM_HEADER)
+    try:
+        table = read(headers, entry.size * min(auxv.get(AT_PHNUM, 0), _MAX_ENTRIES))
+    except MemoryReadError:
+        return
+    entries = list(entry.iter_unpack(table))
+    bias = next((headers - address for kind, _, _, address, *_ in entries if kind == _PT_PHDR), 0)
+    first = min(((address, offset) for kind, _, offset, address, *_ in entries if kind == _PT_LOAD), default=None)
+    if first is not None:
+        yield bias + first[0] - page_start(first[1])
 
 
 def _image(read: ReadMemory, address: int) -> Image | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Callable, NamedTuple, Protocol, Union
 
@@ -336,6 +336,16 @@ class Modules:
             del self.results[pc]
         for pc in [pc for pc, (_, same) in self._agreements.items() if not same]:
             del self._agreements[pc]
+
+    def remove(self, modules: Container[Module]) -> None:
+        """Remove modules that the process has unloaded; what is known of other addresses is kept."""
+        self._given = tuple(module for module in self._given if module not in modules)
+        self._found = {key: module for key, module in self._found.items() if module not in modules}
+        self.modules = (*self._given, *self._found.values())
+        for cache in (self.results, self._agreements):
+            for pc in [pc for pc in cache if self._ranges.get(pc) in modules]:
+                del cache[pc]
+        self._ranges.remove(modules)
 
     def find(self, pc: int) -> Module | None:
         """Return the module that contains the code at an address, or ``None``."""

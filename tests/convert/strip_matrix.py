@@ -3,8 +3,9 @@
     python -m tests.convert.strip_matrix [--abi ABI ...] [--only NAME ...]
 
 Programs and libraries of this system, and a program linked in every way for each machine, are converted, rewritten by
-each tool of binutils 2.40, 2.44 and 2.47, elfutils and LLVM, and run: a program must print the same as the original, a
-library must load.  The SFrame section must be unchanged, at the place that the program headers give.
+each tool of binutils 2.40, 2.44 and 2.47, elfutils and LLVM, by patchelf, and by two of them, and run: a program must
+print the same as the original, a library must load.  The SFrame section must be unchanged, at the place that the
+program headers give.  What the tools do to the original does not count as an error.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import collections
 import functools
+import itertools
 import shutil
 import subprocess
 import sys
@@ -23,10 +25,11 @@ from typing import NamedTuple
 from sframe_unwind import elf
 from sframe_unwind.convert.source import DWARF
 from sframe_unwind.convert.to_sframe import Wanted, convert_to_sframe
+from sframe_unwind.elf.constants import PT_INTERP
 from sframe_unwind.errors import SFrameError
 from tests.cfi.libraries import libraries
 from tests.convert import stripping
-from tests.convert.stripping import KINDS, MORE_KINDS, PREFIX, SECONDS, SOURCE, compiled, output
+from tests.convert.stripping import KINDS, LINKERS, MORE_KINDS, PREFIX, SECONDS, SOURCE, compiled, output
 from tools.binutils import CACHE, SUITES, provide
 from tools.debian import unpack
 from tools.kept import kept
@@ -64,6 +67,7 @@ int main(int count, char **names) {
 """
 _REFUSED = "status"
 _TARGETS = {"amd64": "x86_64", "aarch64": "aarch64", "s390x": "s390x"}
+_LONG_PATH = ":".join(f"/nonexistent/folder/number/{number}" for number in range(8))
 _LLVM_SUITE, _LLVM = "sid", "23"
 
 
@@ -76,6 +80,15 @@ class Item(NamedTuple):
     loader: Path | None
     """The program that loads it, if it is a library."""
 
+    @property
+    def dynamic_linker(self) -> str:
+        """The path of its dynamic linker, or that of any program, if it is static."""
+        with elf.opened(self.path) as binary:
+            for segment in binary.segments:
+                if segment.type == PT_INTERP:
+                    return binary.read(segment.offset, segment.file_size).rstrip(b"\0").decode()
+        return "/lib64/ld.so"
+
     def run(self, file: Path) -> tuple[int, str]:
         """Run a copy of it, or load it."""
         if self.loader is not None:
@@ -85,32 +98,62 @@ class Item(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """A command that rewrites the file whose name follows."""
+    """Commands that rewrite the file whose name follows, one after the other."""
 
     name: str
-    command: list[str]
+    commands: tuple[list[str], ...]
+
+
+def _tool(name: str, *command: str) -> Tool:
+    return Tool(name, (list(command),))
 
 
 @functools.cache
-def tools(abi: str) -> tuple[Tool, ...]:
-    """Return all tools for a machine."""
+def tools(abi: str, loader: str) -> tuple[Tool, ...]:
+    """Return all tools for a machine.
+
+    :param loader: path of the dynamic linker.
+    """
     found = []
     for version in SUITES:
         folder = provide(version, _TARGETS[abi])
         found += [
-            Tool(f"strip {version}", [str(folder / "strip")]),
-            Tool(f"strip -g {version}", [str(folder / "strip"), "-g"]),
-            Tool(f"objcopy {version}", [str(folder / "objcopy")]),
-            Tool(f"objcopy --strip-unneeded {version}", [str(folder / "objcopy"), "--strip-unneeded"]),
+            _tool(f"strip {version}", str(folder / "strip")),
+            _tool(f"strip -g {version}", str(folder / "strip"), "-g"),
+            _tool(f"objcopy {version}", str(folder / "objcopy")),
+            _tool(f"objcopy --strip-unneeded {version}", str(folder / "objcopy"), "--strip-unneeded"),
         ]
-    found.append(Tool("eu-strip", [stripping.needed("eu-strip")]))
+    found.append(_tool("eu-strip", stripping.needed("eu-strip")))
     for name, prefix in (("14", [stripping.needed("llvm-objcopy")]), (_LLVM, _newer_llvm())):
         found += [
-            Tool(f"llvm-objcopy {name}", prefix),
-            Tool(f"llvm-strip {name}", [*prefix, "--strip-all"]),
-            Tool(f"llvm-strip -g {name}", [*prefix, "--strip-debug"]),
+            _tool(f"llvm-objcopy {name}", *prefix),
+            _tool(f"llvm-strip {name}", *prefix, "--strip-all"),
+            _tool(f"llvm-strip -g {name}", *prefix, "--strip-debug"),
         ]
-    return tuple(found)
+    moving = _patchelf(loader)
+    return (*found, *moving, *_twice(found, moving))
+
+
+def _patchelf(loader: str) -> list[Tool]:
+    """Return commands of patchelf that need longer names, for which it moves sections."""
+    patchelf, folder, name = stripping.needed("patchelf"), *loader.rsplit("/", 1)
+    long_loader = f"{folder}{f'/../{Path(folder).name}' * 8}/{name}"
+    return [
+        _tool("patchelf --set-rpath", patchelf, "--set-rpath", _LONG_PATH),
+        _tool("patchelf --set-interpreter", patchelf, "--set-interpreter", long_loader),
+        _tool("patchelf --add-needed", patchelf, "--add-needed", "libm.so.6"),
+    ]
+
+
+def _twice(others: list[Tool], moving: list[Tool]) -> Iterator[Tool]:
+    """Yield pairs of tools: each of patchelf's commands before, after and behind another tool."""
+    chosen = [tool for tool in others if tool.name.split()[0] in ("strip", "objcopy", "eu-strip", "llvm-strip")]
+    for number, tool in enumerate(chosen):
+        one = moving[number % len(moving)]
+        yield Tool(f"{one.name}, {tool.name}", one.commands + tool.commands)
+        yield Tool(f"{tool.name}, {one.name}", tool.commands + one.commands)
+    for one, other in itertools.permutations(moving, 2):
+        yield Tool(f"{one.name}, {other.name}", one.commands + other.commands)
 
 
 def _newer_llvm() -> list[str]:
@@ -139,12 +182,23 @@ def items(abis: list[str], folder: Path) -> Iterator[Item]:
                 print(f"{abi} {kind.name}: the linker cannot do this")
                 continue
             yield Item(abi, kind.name, path, None)
+        yield from _of_other_makers(folder) if abi == "amd64" else ()
         loader = compiled(abi, folder, f"loads.{abi}", _LOADS)
         for library in libraries(abi, LIBRARIES[abi]):
             yield Item(abi, library.path.name, library.path, loader)
         for name in PROGRAMS if abi == "amd64" else ():
             if path_of := shutil.which(name, path="/usr/bin:/usr/sbin"):
                 yield Item(abi, name, Path(path_of).resolve(), None)
+
+
+def _of_other_makers(folder: Path) -> Iterator[Item]:
+    """Yield programs of other linkers, another C library and another compiler."""
+    for kind in LINKERS:
+        yield Item("amd64", kind.name, compiled("amd64", folder, f"{kind.name}.amd64", SOURCE, *kind.flags), None)
+    for name, flags in (("musl", ()), ("musl-static", ("-static",))):
+        path = compiled("amd64", folder, f"{name}.amd64", SOURCE, *flags, compiler="musl-gcc")
+        yield Item("amd64", name, path, None)
+    yield Item("amd64", "go", stripping.by_go(folder, "go.amd64"), None)
 
 
 def sframe_of(path: Path) -> tuple[int, bytes]:
@@ -154,13 +208,22 @@ def sframe_of(path: Path) -> tuple[int, bytes]:
         return segment.address, binary.read(segment.offset, segment.file_size)
 
 
+def rewrite(tool: Tool, file: Path) -> str:
+    """Rewrite a file; return the error of the tool; empty: there is none."""
+    for command in tool.commands:
+        done = subprocess.run([*command, file], capture_output=True, text=True, timeout=SECONDS, check=False)
+        if done.returncode:
+            return f"{_REFUSED} {done.returncode}: {done.stderr.strip().replace(str(file), 'FILE')[-200:]}"
+    return ""
+
+
 def check(item: Item, tool: Tool, converted: Path, expected: tuple[int, str]) -> str:
     """Return the error of a copy that a tool has rewritten; empty: there is none."""
     with tempfile.TemporaryDirectory() as folder:
         changed = Path(shutil.copy(converted, Path(folder, converted.name)))
-        done = subprocess.run([*tool.command, changed], capture_output=True, text=True, timeout=SECONDS, check=False)
-        if done.returncode:
-            return f"{_REFUSED} {done.returncode}: {done.stderr.strip().replace(str(changed), 'FILE')[-200:]}"
+        refused = rewrite(tool, changed)
+        if refused:
+            return refused
         try:
             if sframe_of(changed) != sframe_of(converted):
                 return "another SFrame section"
@@ -168,6 +231,16 @@ def check(item: Item, tool: Tool, converted: Path, expected: tuple[int, str]) ->
             return f"no SFrame section: {error}"
         found = item.run(changed)
         return "" if found == expected else f"does not run: {found[0]}, {found[1][-200:]!r}"
+
+
+def _as_original(item: Item, tool: Tool, wrong: str, expected: tuple[int, str]) -> str:
+    """Return what happens to the original, too, if an error is not that of the copy; empty: it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        original = Path(shutil.copy(item.path, Path(folder, item.path.name)))
+        refused = rewrite(tool, original)
+        if refused or wrong.startswith(_REFUSED):
+            return "refused, as the original is" if refused and wrong.startswith(_REFUSED) else ""
+        return "" if item.run(original) == expected else "broken, as the original is"
 
 
 def main() -> int:
@@ -195,10 +268,11 @@ def main() -> int:
                 print(f"{item.abi} {item.name}: not converted: {error}", flush=True)
                 continue
             files += 1
-            for tool in (Tool("nothing", ["true"]), *tools(item.abi)):
+            for tool in (_tool("nothing", "true"), *tools(item.abi, item.dynamic_linker)):
                 wrong = check(item, tool, converted, expected)
-                if wrong.startswith(_REFUSED) and wrong == check(item, tool, item.path, expected):
-                    by_tool["refused, as the original is"] += 1
+                as_original = _as_original(item, tool, wrong, expected) if wrong else ""
+                if as_original:
+                    by_tool[as_original] += 1
                     continue
                 by_tool[tool.name] += not wrong
                 if wrong:

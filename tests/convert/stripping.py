@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -23,6 +24,7 @@ int main(int count, char **names) {
     return 0;
 }
 """
+GO = 'package main\n\nimport "fmt"\n\nfunc main() { fmt.Println("ok", 1) }\n'
 LIBRARY = "int twice(int value) { return 2 * value; }\n"
 USER = "extern int twice(int); int main(void) { return twice(21) != 42; }\n"
 PREFIX = {"amd64": "", "aarch64": "aarch64-linux-gnu-", "s390x": "s390x-linux-gnu-"}
@@ -45,6 +47,14 @@ KINDS = (
     Kind("64K-pages", ("-pie", "-fPIE", "-Wl,-z,max-page-size=65536")),
     Kind("no-build-id", ("-pie", "-fPIE", "-Wl,--build-id=none")),
 )
+LINKERS = (
+    *(
+        Kind(f"{linker}-{name}", (f"-fuse-ld={linker}", *flags))
+        for linker in ("gold", "mold", "lld")
+        for name, flags in (("pie", ("-pie", "-fPIE")), ("no-pie", ("-no-pie",)), ("static", ("-static",)))
+    ),
+)
+"""Ways to link with other linkers, for AMD64."""
 MORE_KINDS = (
     Kind("static-pie", ("-static-pie", "-fPIE")),
     Kind("large-bss", ("-pie", "-fPIE", "-DSIZE=(1ul << 30)")),
@@ -54,6 +64,15 @@ MORE_KINDS = (
     Kind("emit-relocations", ("-pie", "-fPIE", "-Wl,--emit-relocs")),
 )
 """Ways to link for the matrix, besides :data:`KINDS`."""
+
+
+def by_go(folder: Path, name: str) -> Path:
+    """Build a program in Go that prints the same."""
+    (folder / f"{name}.go").write_text(GO, encoding="utf-8")
+    caches = {"GOCACHE": str(folder / "go-cache"), "GOPATH": str(folder / "go-path"), "GO111MODULE": "off"}
+    command = [needed("go"), "build", "-o", str(folder / name), str(folder / f"{name}.go")]
+    subprocess.run(command, env={**os.environ, **caches}, check=True, timeout=10 * SECONDS)
+    return folder / name
 
 
 def needed(program: str) -> str:
@@ -74,9 +93,16 @@ def output(abi: str, file: Path, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def compiled(abi: str, folder: Path, name: str, source: str, *flags: object) -> Path:
+def compiled(abi: str, folder: Path, name: str, source: str, *flags: object, compiler: str = "gcc") -> Path:
     """Compile a program or a library of one source."""
     (folder / f"{name}.c").write_text(source, encoding="utf-8")
-    compiler = needed(f"{PREFIX[abi]}gcc")
-    run(compiler, "-O2", "-fasynchronous-unwind-tables", folder / f"{name}.c", *flags, "-o", folder / name)
+    run(
+        needed(PREFIX[abi] + compiler),
+        "-O2",
+        "-fasynchronous-unwind-tables",
+        folder / f"{name}.c",
+        *flags,
+        "-o",
+        folder / name,
+    )
     return folder / name

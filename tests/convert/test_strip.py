@@ -9,13 +9,28 @@ import os
 import shutil
 import stat
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from sframe_unwind.cli import main
 from sframe_unwind.verify import verify
-from tests.convert.stripping import KINDS, LIBRARY, PREFIX, SOURCE, USER, Kind, compiled, needed, output, rewritten
+from tests.convert.stripping import (
+    KINDS,
+    LIBRARY,
+    LINKERS,
+    MORE_KINDS,
+    PREFIX,
+    SOURCE,
+    USER,
+    Kind,
+    compiled,
+    needed,
+    output,
+    rewritten,
+)
 
 SEQUENCES = (("strip",), ("objcopy",), ("eu-strip",), ("llvm-strip",), ("strip", "llvm-strip"), ("eu-strip", "strip"))
 
@@ -63,6 +78,85 @@ def test_libraries_can_be_loaded_after_each_tool(abi: str, tmp_path: Path) -> No
             rewrite(abi, tool, library)
         assert output(abi, user) == (0, ""), sequence
         assert verify(library).both >= 1
+
+
+MOVING = (
+    ("--set-rpath", ":".join(f"/nonexistent/folder/number/{number}" for number in range(8))),
+    ("--set-interpreter", "/lib64/../lib64/../lib64/../lib64/ld-linux-x86-64.so.2"),
+    ("--add-needed", "libm.so.6"),
+)
+"""Options of patchelf that need longer names, for which it moves sections."""
+DYNAMIC = [kind for kind in (*KINDS, *LINKERS) if kind.name.endswith("pie")]
+
+
+@pytest.mark.parametrize("kind", DYNAMIC, ids=lambda kind: kind.name)
+def test_programs_run_after_patchelf(kind: Kind, tmp_path: Path) -> None:
+    program = compiled("amd64", tmp_path, "program", SOURCE, *kind.flags)
+    copy, changed = tmp_path / "copy", tmp_path / "changed"
+    convert(program, copy)
+    expected = verify(copy)
+    patchelf, tried = needed("patchelf"), 0
+    for first in MOVING:
+        for then in ([needed("strip")], *([patchelf, *other] for other in MOVING if other is not first)):
+            commands = [patchelf, *first], then
+            if not survives(program, changed, commands):
+                continue  # patchelf 0.14 crashes, or breaks the original, too
+            tried += 1
+            assert survives(copy, changed, commands), commands
+            verdict = verify(changed)
+            assert (verdict.both, verdict.disagreements, verdict.loading) == (expected.both, (), ()), commands
+    assert tried or kind.name == "mold-no-pie"
+
+
+def survives(source: Path, target: Path, commands: Iterable[list[str]]) -> bool:
+    """Rewrite a copy of a program; return whether it still runs."""
+    shutil.copy(source, target)
+    for command in commands:
+        if subprocess.run([*command, target], capture_output=True, timeout=60, check=False).returncode:
+            return False
+    return output("amd64", target) == (0, "ok 1\n")
+
+
+PLACED = [*KINDS, *MORE_KINDS, *LINKERS]
+
+
+@pytest.mark.parametrize("kind", PLACED, ids=lambda kind: kind.name)
+def test_headers_of_a_copy(kind: Kind, tmp_path: Path) -> None:
+    program = compiled("amd64", tmp_path, "program", SOURCE, *kind.flags)
+    convert(program, tmp_path / "copy")
+    with program.open("rb") as one, (tmp_path / "copy").open("rb") as other:
+        before, after = ELFFile(one), ELFFile(other)
+        offsets = [section["sh_offset"] for section in after.iter_sections() if section["sh_type"] != "SHT_NOBITS"]
+        assert offsets == sorted(offsets)
+        for table in (".symtab", ".dynsym"):
+            assert homes(before, table) == homes(after, table)
+        for name in (".rela.dyn", ".rela.plt", ".dynamic", ".gnu.version"):
+            assert referred(before, name) == referred(after, name)
+        notes = [[note.data() for note in file.iter_segments("PT_NOTE")] for file in (before, after)]
+        assert set(notes[1]) <= set(notes[0])  # a copy may lack the note that is PT_GNU_PROPERTY, too
+        start, size = after["e_phoff"], after["e_phnum"] * after["e_phentsize"]
+        first = next(part for part in after.iter_segments("PT_LOAD"))
+        assert first["p_offset"] <= start
+        assert start + size <= first["p_offset"] + first["p_filesz"]
+        for own in after.iter_segments("PT_PHDR"):
+            assert own["p_vaddr"] == start - first["p_offset"] + first["p_vaddr"]
+            assert (own["p_offset"], own["p_filesz"]) == (start, size)
+
+
+def homes(file: ELFFile, table: str) -> list[tuple[str, str]]:
+    """Return the name of each symbol with that of its section."""
+    symbols = file.get_section_by_name(table)
+    numbers = [] if symbols is None else [(one.name, one["st_shndx"]) for one in symbols.iter_symbols()]
+    return [(name, file.get_section(at).name if isinstance(at, int) else at) for name, at in numbers]
+
+
+def referred(file: ELFFile, name: str) -> tuple[str, str] | None:
+    """Return the names of the sections that another one refers to."""
+    section = file.get_section_by_name(name)
+    if section is None:
+        return None
+    has_number = section["sh_type"] == "SHT_RELA"
+    return file.get_section(section["sh_link"]).name, file.get_section(section["sh_info"] * has_number).name
 
 
 def test_a_stripped_copy_can_be_converted_again(tmp_path: Path) -> None:

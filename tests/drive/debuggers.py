@@ -14,7 +14,7 @@ from tools.debuginfod import NO_SERVER
 INSIDE = Path(__file__).resolve().parent / "inside"
 WITHOUT = "none"
 """The mode of a session without the plugin."""
-MODES = ("off", "fallback", "always")
+MODES = ("off", "auto", "fallback", "always")
 STRICT = "strict"
 """Mode `always` with strict: SFrame unwinds every frame that it covers."""
 

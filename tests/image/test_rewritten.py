@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import struct
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from sframe_unwind import elf
 from sframe_unwind.cli import main
+from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.image.link_map import EXECUTABLE, loaded_images
 from sframe_unwind.image.rewritten import rewriter
 from tests.elf.objects import run
+from tests.process.programs import running
 from tests.rewriting.bolt import bolted, compiled
 
 LINKED = {".text": 0x1000, ".eh_frame": 0x2000, ".sframe": 0x2400, ".data": 0x4000}
@@ -36,6 +41,24 @@ def test_the_names_of_sections_tell(sections: dict[str, int], words: str) -> Non
 def rewriter_of(path: Path) -> str:
     with elf.opened(path) as binary:
         return binary.rewriter
+
+
+def test_the_image_is_found_in_memory(tmp_path: Path) -> None:
+    """Its program headers are at the end of the file."""
+    with running(bolted(compiled(tmp_path)), "1") as process:
+        auxv = dict(struct.iter_unpack("<QQ", Path(f"/proc/{process}/auxv").read_bytes()))
+        with Path(f"/proc/{process}/mem").open("rb", buffering=0) as memory:
+
+            def read(address: int, size: int) -> bytes:
+                with suppress(OSError, OverflowError):
+                    memory.seek(address)
+                    if len(data := memory.read(size)) == size:
+                        return data
+                raise MemoryReadError(address, size)
+
+            names = [loaded.name for loaded in loaded_images(read, auxv, "little")]
+    assert names[0] == EXECUTABLE
+    assert any(name.endswith("/libc.so.6") for name in names)
 
 
 @pytest.mark.parametrize("flags", [(), ("-Wl,--emit-relocs",), ("-static", "-Wl,--emit-relocs")], ids=" ".join)

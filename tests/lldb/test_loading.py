@@ -178,9 +178,8 @@ def test_no_stop_hook_in_mode_off(lldb: str) -> None:
     before = ("-O", IMPORT, "-O", "sframe mode off")
     said = batch(lldb, *before, *(part for command in commands for part in ("-o", command)))
     listed = [part.partition("(lldb)")[0] for part in said.split(f"(lldb) {HOOKS}\n")[1:]]
-    on, off = "enabled", "disabled"
     states = [re.findall(r"State: (\w+)", part) for part in listed]
-    assert states == [[off, off], [on, off, on], [off, off, on], [off, off]]
+    assert states == [[], ["enabled"], ["enabled"], []]  # that of the user
 
 
 @pytest.mark.parametrize("sample", ["leaf", "sframe_only"])
@@ -262,7 +261,7 @@ void call(void) { between(); number++; }
 """
 
 
-@pytest.mark.parametrize(("version", "microseconds"), [("22.1", 500_000), ("newest", 500_000), ("newest", 0)])
+@pytest.mark.parametrize(("version", "microseconds"), [("22.1", 2_000_000), ("newest", 2_000_000), ("newest", 0)])
 def test_item_43_a_library_needs_the_provider(version: str, microseconds: int, tmp_path: Path) -> None:
     """The library has only SFrame, and LLDB does not know where ``between`` begins; the program needs nothing.
 
@@ -294,7 +293,12 @@ def test_item_43_a_library_needs_the_provider(version: str, microseconds: int, t
     assert said.count("stop reason = ") == 4  # two stops, and in the backtraces
     complete, native = stacks(said)
     assert native == complete[: len(native)] != complete
-    assert len(re.findall(r"^ +frame #\d+: .* loaded.so`", said.partition("sframe mode off")[0], re.MULTILINE)) == 3
+    shown = re.findall(r"^ +frame #\d+: .* loaded.so`", said.rpartition("(lldb) bt\n")[0], re.MULTILINE)
+    assert len(shown) == 3
+
+
+_PAUSE = "script import time; time.sleep(3)"
+"""In which the plugin, which slept, learns of the program; no person is faster."""
 
 
 @pytest.mark.parametrize("when", ["-O", "-o"])
@@ -303,7 +307,13 @@ def test_attached_to_what_then_runs_another_program(lldb: str, when: str) -> Non
     sample = build("sframe_only")
     process = subprocess.Popen(["sh", "-c", f"sleep 2; exec {sample}"], stdout=subprocess.DEVNULL)
     try:
-        commands = (f"process attach -p {process.pid}", "bt", "process continue", "breakpoint set -n sample_stop")
+        commands = (
+            f"process attach -p {process.pid}",
+            "bt",
+            "process continue",
+            _PAUSE,
+            "breakpoint set -n sample_stop",
+        )
         attached = [part for command in commands for part in ("-o", command)]
         said = batch(lldb, when, IMPORT, *attached, "-o", "process continue", *SHOW, "-o", "sframe compare")
         shown = said.partition("(lldb) sframe compare")[0]

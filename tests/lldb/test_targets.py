@@ -68,17 +68,17 @@ def test_quitting_while_the_program_starts(lldb: str) -> None:
 
 _LATE_HANDLING = """
 import threading, time
-from lldb_plugin import new_targets
+from lldb_plugin.watching import Watcher
 mine, other = lldb.debugger, lldb.SBDebugger.Create(False)
 other.HandleCommand("command script import {plugin}")
-handle, handled = new_targets.{step}, threading.Event()
-def late(target):
+handle, handled = Watcher._look_at, threading.Event()
+def late(watcher, target):
     handled.set()
     time.sleep(1)
     {question}
-    return handle(target)
+    return handle(watcher, target)
 def left(number):
-    new_targets.{step} = late
+    Watcher._look_at = late
     other.CreateTarget("{program}")
     print("handled late:", handled.wait(10), flush=True)
 mine.AddDestroyCallback(left)
@@ -86,16 +86,12 @@ mine.AddDestroyCallback(left)
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)
-@pytest.mark.parametrize(
-    ("step", "question"), [("_is_watched", ""), ("_handle", "lldb.SBDebugger.FindDebuggerWithID(1)")]
-)
-def test_quitting_while_an_event_of_another_debugger_is_handled(
-    step: str, question: str, lldb: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("question", ["", "lldb.SBDebugger.FindDebuggerWithID(1)"])
+def test_quitting_while_a_target_of_another_debugger_is_looked_at(question: str, lldb: str, tmp_path: Path) -> None:
     """LLDB destroys the debuggers that are left with the lock of its list; whoever asks for a debugger waits for it."""
     script = tmp_path / "late.py"
     places = {"plugin": PLUGIN, "program": build("sframe_only_stripped")}
-    script.write_text(_LATE_HANDLING.format(step=step, question=question, **places), encoding="utf-8")
+    script.write_text(_LATE_HANDLING.format(question=question, **places), encoding="utf-8")
     said = batch(find(lldb), "-o", IMPORT, "-o", f"script exec(open({str(script)!r}).read())", "-o", "quit")
     assert "handled late: True" in said
 

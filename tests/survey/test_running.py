@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.survey.judging import judge
+from sframe_unwind.survey.reserving import reserved
 from sframe_unwind.survey.rows import FAILED, LOST, NOTHING, SURVEYED, Surveyed, SurveyPlan
 from sframe_unwind.survey.running import Done, local_workers
 from sframe_unwind.survey.store import Store
@@ -46,6 +47,24 @@ def tree(tmp_path: Path) -> Path:
     (folder / "damaged.tgz").write_bytes(tar({"one": plain_program()}, mode="w:gz")[:500])
     (folder / "with").write_bytes(with_sframe())
     return folder
+
+
+def test_a_second_survey_with_the_same_database_waits_for_the_first(tree: Path, tmp_path: Path) -> None:
+    database = tmp_path / "some.db"
+    command = [sys.executable, "-m", "sframe_unwind", "survey", str(tree), "--store", str(database), "-j", "1"]
+    said: list[str] = []
+    with reserved(str(database), said.append):
+        second = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert second.stderr is not None
+        line = second.stderr.readline()
+        assert second.poll() is None
+        assert not database.stat().st_size  # it has not even made the tables
+    assert line == f"sframe-unwind: {database}: another survey writes to it: waiting for its end\n"
+    output, errors = second.communicate(timeout=120)
+    again = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (second.returncode, errors) == (again.returncode, again.stderr) == (1, ""), output  # some rule is wrong
+    assert len(contents(database)["paths"]) == 26
+    assert said == []
 
 
 def test_number_of_workers_makes_no_difference(tree: Path, tmp_path: Path) -> None:

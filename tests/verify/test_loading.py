@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from sframe_unwind.lint.verdict import Outcome
 from sframe_unwind.verify import verify
 from tests.samples.build import build
 
-PT_LOAD, PT_PHDR = 1, 6
+PT_LOAD, PT_DYNAMIC, PT_PHDR = 1, 2, 6
 Headers = list[list[int]]
 """Program headers: type, flags, offset, address, physical address, size in the file, size in memory, alignment."""
 
@@ -51,12 +52,18 @@ def headers_elsewhere(headers: Headers) -> None:
     own[3] += 0x10000000
 
 
+def dynamic_elsewhere(headers: Headers) -> None:
+    (own,) = (header for header in headers if header[0] == PT_DYNAMIC)
+    own[3] += 0x10000000
+
+
 DAMAGE: dict[Callable[[Headers], None], str] = {
     overlapping: " overlap: the first ends at ",
     beyond_the_file: " of the file, which has ",
     not_congruent: ", expected the same remainder by 0x1000",
     larger_in_the_file: " bytes in the file, expected at most its ",
     headers_elsewhere: " are in no loaded segment",
+    dynamic_elsewhere: "the dynamic section at 0x1000",
 }
 
 
@@ -94,6 +101,24 @@ def test_library_whose_segments_are_not_sorted(tmp_path: Path) -> None:
     with elf.opened(source) as before, elf.opened(library) as after:
         assert loading_problems(before) == []
         assert any(", expected them sorted" in problem for problem in loading_problems(after))
+
+
+def test_program_headers_that_were_written_over_a_section(tmp_path: Path) -> None:
+    """patchelf 0.14 to 0.18 does this if the section headers are not in the order of the file."""
+    source, program = build("callback"), tmp_path / "program"
+    content = bytearray(source.read_bytes())
+    (count,) = struct.unpack_from("<H", content, 56)
+    with elf.opened(source) as binary:
+        _, end = binary.program_headers
+        following = min(section.offset for section in binary.sections if section.offset >= end)
+    more = (following - end) // 56 + 1
+    content[end : end + 56 * more] = bytes(56 * more)  # PT_NULL
+    struct.pack_into("<H", content, 56, count + more)
+    program.write_bytes(content)
+    program.chmod(0o755)
+    assert not runs(program)
+    problem, *_ = verify(program).loading
+    assert re.fullmatch(rf"the program headers end at 0x\w+ of the file, over \.\S+ at {following:#x}", problem)
 
 
 def is_loaded(library: Path) -> bool:

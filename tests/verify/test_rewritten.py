@@ -34,8 +34,10 @@ def test_rows_are_compared_with_the_cfi_that_counts(
 def test_sframe_from_the_new_cfi_covers_all_functions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """BOLT keeps the linker's FDEs, which overlap its own where a function became shorter."""
     rewritten, copy = bolted(compiled(tmp_path)), tmp_path / "copy"
-    assert main(["convert", str(rewritten), "--from", "dwarf", "-o", str(copy)]) == 0
-    assert "left out" not in capsys.readouterr().out
+    assert main(["convert", str(rewritten), "-o", str(copy)]) == 0
+    printed = capsys.readouterr().out
+    assert "SFrame version 3 from DWARF CFI" in printed
+    assert "left out" not in printed
     assert main(["verify", str(copy)]) == 0
     assert "rewritten" not in capsys.readouterr().out
     printed = subprocess.run([copy], capture_output=True, text=True, timeout=60, check=True).stdout

@@ -31,17 +31,19 @@ class _Spy:
 
 def collect(programs: list[dict[str, Any]], mode: str) -> list[dict[str, Any]]:
     """Return, for each program at its place, the pcs of all frames, and of those that SFrame unwound in strict mode."""
-    place, unwinder = next(
-        (number, unwinder) for number, unwinder in enumerate(gdb.frame_unwinders) if unwinder.name == "sframe"
-    )
-    spy = gdb.frame_unwinders[place] = _Spy(unwinder)
     answers = []
     for program in programs:
         with stopped(program):
             run_to(program["place"])
             execute(f"set sframe mode {mode}")
             execute("set sframe strict on")
-            spy.claimed.clear()
+            unwinders = gdb.frame_unwinders
+            before = list(unwinders)
+            spies = [_Spy(unwinder) if unwinder.name == "sframe" else unwinder for unwinder in before]
+            unwinders[:] = spies
+            gdb.invalidate_cached_frames()
             pcs = [frame.pc() for frame in chain()]
-            answers.append({"pcs": pcs, "claimed": sorted(set(spy.claimed)), "text": text_section()[0]})
+            unwinders[:] = before
+            claimed = {pc for spy in spies if isinstance(spy, _Spy) for pc in spy.claimed}
+            answers.append({"pcs": pcs, "claimed": sorted(claimed), "text": text_section()[0]})
     return answers

@@ -97,42 +97,19 @@ def late(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[str]:
     return said.getvalue().splitlines()
 
 
-def locked(debugger: lldb.SBDebugger, program: dict[str, Any]) -> bool:
-    """Return whether stack changes can be kept from LLDB's event thread while another thread has the target's lock."""
-    inside = Program(debugger)
-    event_thread = importlib.import_module("lldb_plugin.event_thread")
-    held, done = threading.Event(), threading.Event()
-    with inside.started(program):
-        mutex = inside.target.GetAPIMutex()
-
-        def hold() -> None:
-            mutex.lock()
-            held.set()
-            done.wait()
-            mutex.unlock()
-
-        holder = threading.Thread(target=hold)
-        holder.start()
-        held.wait()
-        with event_thread.unheard(inside.target) as is_unheard:
-            pass
-        done.set()
-        holder.join()
-    return bool(is_unheard)
-
-
 def beside_commands(debugger: lldb.SBDebugger, program: dict[str, Any], times: int) -> list[str]:
-    """Return the threads that a command shows while another thread keeps stack changes from LLDB's event thread."""
+    """Return the threads that a command shows while another thread enables and disables the plugin's hook."""
     inside = Program(debugger)
-    event_thread = importlib.import_module("lldb_plugin.event_thread")
+    stop_hooks = importlib.import_module("lldb_plugin.stop_hooks")
     interpreter = debugger.GetCommandInterpreter()
     shown = set()
     with inside.started(program):
+        stop_hooks.add(inside.target)
 
         def keep() -> None:
             for _ in range(times):
-                with event_thread.unheard(inside.target):
-                    pass
+                stop_hooks.need(inside.target)
+                stop_hooks.need_no_more(inside.target)
 
         keeper = threading.Thread(target=keep)
         keeper.start()

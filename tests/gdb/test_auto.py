@@ -1,0 +1,72 @@
+"""Mode auto: no frame, register or variable is worse than GDB's own, and SFrame goes on where GDB cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.gdb.compiling import compiled
+from tests.gdb.debug_frame_builds import compressed
+from tests.gdb.driver import Debugger, batch
+from tests.gdb.stacks import names_in
+from tests.gdb.typed import typed
+from tests.missing import toolchain_needed
+from tests.rewriting.bolt import bolted
+from tests.rewriting.bolt import compiled as for_bolt
+
+_FIBER = ("break work", "run", "bt", "up 2", "info frame", "frame function fiber_main", "info frame", "finish")
+
+
+def _names(output: str) -> list[str]:
+    """Return the names of the frames; the first one is behind the prompt."""
+    return names_in(output.replace("(gdb) ", ""))
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_return_address_that_the_cfi_marks_as_undefined(debugger: Debugger, version: int, tmp_path: Path) -> None:
+    """GNU as before 2.46 writes rows with a return address there."""
+    executable = compiled("leaving.c", tmp_path, "-O1", version=version)
+    alone = typed(debugger, executable, _FIBER, plugin=False)
+    assert "#1 " in alone
+    assert typed(debugger, executable, _FIBER) == alone
+
+
+def test_cfi_that_gdb_was_told_not_to_read(debugger: Debugger, tmp_path: Path) -> None:
+    executable = compiled("padded.c", tmp_path, "-fno-stack-protector", "-fomit-frame-pointer")
+    lines = ("break leaf", "run", "bt")
+    expected = _names(typed(debugger, executable, lines, plugin=False))
+    shown = _names(typed(debugger, executable, lines, more=("-readnever",)))
+    assert len(expected) > 2
+    assert shown[: len(expected)] == expected
+    assert _names(typed(debugger, executable, lines, plugin=False, more=("-readnever",))) != shown
+
+
+def test_library_that_gdb_has_not_read(debugger: Debugger, tmp_path: Path) -> None:
+    executable = compiled("plugs.c", tmp_path)
+    library = compiled("plug.c", tmp_path, "-shared", "-fPIC", "-fomit-frame-pointer").rename(tmp_path / "plug.so")
+    lines = ("break back", "run", "bt 4")
+    read = typed(debugger, executable, lines, plugin=False, arguments=[str(library)])
+    unread = typed(debugger, executable, ("set auto-solib-add off", *lines), arguments=[str(library)])
+    assert _names(read)[:4] == ["back", "inner", "plug", "main"]
+    assert _names(unread)[0] == "back"
+    assert _names(unread)[3] == "main"
+
+
+def test_file_that_bolt_has_rewritten(debugger: Debugger, tmp_path: Path) -> None:
+    with toolchain_needed():
+        executable = bolted(for_bolt(tmp_path))
+    lines = ("break stop_here", "run", "bt", "finish", "continue", "bt")
+    alone = typed(debugger, executable, lines, plugin=False)
+    assert _names(alone)[-1] == "main"
+    assert typed(debugger, executable, lines) == alone
+    said = batch(debugger, *lines[:2], "sframe status", executable=executable)
+    assert "not used, the first at 0x" in said
+    assert "rewritten by BOLT" in said
+
+
+def test_compressed_cfi_that_only_gdb_can_read(debugger: Debugger, tmp_path: Path) -> None:
+    executable = compressed("zstd")(tmp_path)
+    lines = ("break leaf", "run", "up", "info locals", "info registers rbx rbp r12", "up", "info registers rbx")
+    alone = typed(debugger, executable, lines, plugin=False)
+    assert typed(debugger, executable, lines) == alone
