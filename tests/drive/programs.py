@@ -61,7 +61,10 @@ MAWK = Package(
         *("fpe_check.c", "makescan.c", "regexp_system.c"),  # a program, and what the configuration does without
         *("rexp.c", "rexp0.c", "rexp1.c", "rexp2.c", "rexp3.c", "rexp4.c", "rexpdb.c"),  # included by regexp.c
     ),
-    ("-DHAVE_CONFIG_H", "-DLOCAL_REGEXP", "-D_DEFAULT_SOURCE", "-D_XOPEN_SOURCE=500", "-I."),
+    (
+        *("-DHAVE_CONFIG_H", "-DLOCAL_REGEXP", "-D_DEFAULT_SOURCE", "-D_XOPEN_SOURCE=500", "-I."),
+        *("-std=gnu17", "-Wno-error=implicit-function-declaration"),  # for GCC 14 and later
+    ),
     ("-lm",),
     (("./configure",), ("make", "scancode.c")),
 )
