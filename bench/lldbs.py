@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from bench.debuggers import CHECKOUT, TIMEOUT, run
 from bench.report import BenchError
+from sframe_unwind.machine.personality import lldb_settings
 
 IMPORT = f'command script import "{CHECKOUT / "lldb_plugin" / "sframe_lldb.py"}"'
 _PATHS = (Path(sys.executable).parent / "lldb", CHECKOUT / ".cache" / "lldb-22.1" / "bin" / "lldb")
@@ -26,7 +27,8 @@ class Lldb(NamedTuple):
 
     def run(self, *arguments: str, **environment: str) -> str:
         """Run LLDB without init files; return what it prints on stdout and stderr."""
-        return run(self.name, [str(self.path), "--no-lldbinit", "--batch", *arguments], **environment)
+        settings = [part for command in lldb_settings() for part in ("-O", command)]
+        return run(self.name, [str(self.path), "--no-lldbinit", "--batch", *settings, *arguments], **environment)
 
     def call(
         self, program: Path, function: str, plugin: bool = True, settings: Sequence[str] = (), **arguments: Any

@@ -19,7 +19,7 @@ from typing import NoReturn
 
 import pytest
 
-from sframe_unwind.machine import gdb, linux, lldb
+from sframe_unwind.machine import gdb, linux
 from sframe_unwind.machine.finding import Finding
 from tools.binutils import ToolchainUnavailable
 
@@ -67,7 +67,7 @@ def fixed_addresses_needed() -> None:
     _needed(_randomisation())
 
 
-_randomisation = functools.cache(lldb.randomisation)
+_randomisation = functools.cache(linux.randomisation)
 _records = functools.cache(linux.records)
 _cores = functools.cache(linux.cores)
 

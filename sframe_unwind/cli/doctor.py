@@ -3,6 +3,10 @@
 It tries: it starts GDB and LLDB without the plugin on a tiny program, attaches to a process, opens a perf event, lets a
 process crash, and imports the packages of each extra.  The debuggers are those that the commands gdb and lldb start.
 The exit status is 0 if all of it works, and 1 if something does not, or could not be found out.
+
+--json prints an object with the version of this program and the list "findings".  Each finding has "about" (Python,
+GDB, LLDB or Linux), "name", "works" (true, false, or null: it could not be found out), "found" (the result in words)
+and "remedy" (what mends it; empty: nothing does, or nothing is to be mended).
 """
 
 from __future__ import annotations
@@ -37,7 +41,8 @@ def run(options: argparse.Namespace) -> int:
     """Print what this machine can do; return the exit status."""
     findings = examine()
     if options.json:
-        print(json.dumps({"version": __version__, "findings": [one._asdict() for one in findings]}, indent=2))
+        listed = [one._replace(remedy="" if one.works else one.remedy)._asdict() for one in findings]
+        print(json.dumps({"version": __version__, "findings": listed}, indent=2))
     else:
         print("\n".join(lines(findings)))
     return DONE if all(one.works for one in findings) else NOT_ALL
@@ -56,7 +61,7 @@ def _of_gdb() -> tuple[Finding, ...]:
 def _of_lldb() -> tuple[Finding, ...]:
     program = debugger.found(LLDB)
     if program is None:
-        return (_not_there("LLDB", LLDB), lldb.randomisation())
+        return (_not_there("LLDB", LLDB),)
     return lldb.probe(program, debugger.environment(LLDB, program))
 
 

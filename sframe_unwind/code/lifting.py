@@ -6,6 +6,10 @@ meaning depends only on its bytes, and is computed once for all places where the
 
 from __future__ import annotations
 
+import getpass
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from functools import cache
 from importlib import import_module
@@ -57,10 +61,31 @@ def _why_not_loaded(name: str) -> str:
     A debugger's own Python can find the package in an environment, but a library of another version elsewhere.
     """
     try:
-        import_module(name)
+        with _named_user():
+            import_module(name)
     except Exception as error:  # noqa: BLE001  # cffi raises no other
         return str(error) or type(error).__name__
     return ""
+
+
+@contextmanager
+def _named_user() -> Iterator[None]:
+    """Give the user a name, of which pyvex makes the name of a file: in a container, a user often has a number only."""
+    if _has_name():
+        yield
+        return
+    os.environ["LOGNAME"] = str(os.getuid())
+    try:
+        yield
+    finally:
+        del os.environ["LOGNAME"]
+
+
+def _has_name() -> bool:
+    try:
+        return bool(getpass.getuser())
+    except (KeyError, OSError):
+        return False
 
 
 class Lifter:

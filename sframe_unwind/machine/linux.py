@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Callable
 
 from sframe_unwind.machine.finding import Finding
+from sframe_unwind.machine.personality import refusal
 from sframe_unwind.machine.running import SECONDS
 
+RANDOMISATION = "fixed addresses"
 ATTACHES, RECORDS, CORES, SECCOMP = "attaches to processes", "perf_event_open", "core files", "seccomp"
 _ABOUT = "Linux"
 _SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
@@ -40,7 +42,13 @@ _ATTRIBUTE_SIZE, _SIZE_AT, _FLAGS_AT = 112, 4, 40
 
 def probe() -> tuple[Finding, ...]:
     """Return what the kernel permits to this process."""
-    probes = ((ATTACHES, attaches), (RECORDS, records), (CORES, cores), (SECCOMP, _seccomp))
+    probes = (
+        (RANDOMISATION, randomisation),
+        (ATTACHES, attaches),
+        (RECORDS, records),
+        (CORES, cores),
+        (SECCOMP, _seccomp),
+    )
     return tuple(_guarded(name, one) for name, one in probes)
 
 
@@ -50,6 +58,15 @@ def _guarded(name: str, one: Callable[[], Finding]) -> Finding:
         return one()
     except (OSError, ImportError, subprocess.SubprocessError) as error:
         return Finding(_ABOUT, name, None, f"cannot be probed: {error}")
+
+
+def randomisation() -> Finding:
+    """Return whether debuggers can turn address space randomisation off, so that each run has the same addresses."""
+    refused = refusal()
+    remedy = f"{_CONTAINER} --security-opt seccomp=unconfined"
+    return Finding(
+        _ABOUT, RANDOMISATION, not refused, f"randomisation stays on: {refused}" if refused else "yes", remedy
+    )
 
 
 def attaches() -> Finding:

@@ -6,11 +6,10 @@ import re
 from collections.abc import Mapping
 
 from sframe_unwind.machine.finding import Finding
-from sframe_unwind.machine.personality import LLDB_SETTING, lldb_settings, refusal
+from sframe_unwind.machine.personality import lldb_settings
 from sframe_unwind.machine.running import DEBUGGING, python_version, run, tiny_program
 
 FRAMES, STARTS, PYTHON, VERSION = "takes frames of plugins", "starts programs", "Python", "version"
-RANDOMISATION = "address space randomisation"
 _NEWER = "install LLDB 23: pip install lldb-for-pwndbg"
 _ASKED = (
     "import importlib.util, sys; "
@@ -33,7 +32,6 @@ def probe(program: str, environment: Mapping[str, str]) -> tuple[Finding, ...]:
         Finding("LLDB", VERSION, True, f"{number[1]} ({program})"),
         *_python(program, environment),
         _starts(program, environment),
-        randomisation(),
     )
 
 
@@ -52,18 +50,13 @@ def _python(program: str, environment: Mapping[str, str]) -> tuple[Finding, Find
 def _starts(program: str, environment: Mapping[str, str]) -> Finding:
     with tiny_program() as debugged:
         commands = ("process launch --stop-at-entry -o /dev/null -e /dev/null", "process status", "process kill")
-        words = [word for line in lldb_settings() for word in ("-O", line)]
+        settings = lldb_settings()
+        words = [word for line in settings for word in ("-O", line)]
         words += [word for line in commands for word in ("-o", line)]
         done = run([program, "--no-lldbinit", "--batch", *words, debugged], environment)
     works = re.search(r"^Process \d+ stopped", done.output, re.MULTILINE) is not None
-    return Finding("LLDB", STARTS, works, "yes" if works else done.failure or _error(done.output), DEBUGGING)
-
-
-def randomisation() -> Finding:
-    """Return whether debuggers can turn address space randomisation off, so that addresses are the same in each run."""
-    refused = refusal()
-    remedy = f"in LLDB: {LLDB_SETTING} (sframe-unwind lldb does that)"
-    return Finding("LLDB", RANDOMISATION, not refused, refused or "can be turned off", remedy if refused else "")
+    how = " ".join(["yes", *(f"after '{line}', as sframe-unwind lldb does" for line in settings)])
+    return Finding("LLDB", STARTS, works, how if works else done.failure or _error(done.output), DEBUGGING)
 
 
 def _error(output: str) -> str:

@@ -40,7 +40,9 @@ def probe() -> tuple[Finding, ...]:
 
 def _extra(name: str) -> Finding:
     """Return whether the modules of an extra can be imported, which needs their libraries too."""
-    done = run([sys.executable, "-c", f"import {_MODULES[name]}\nprint('@imported')"], os.environ)
+    # pyvex asks for the user's name, which this package gives where there is none.
+    environment = {"LOGNAME": str(os.getuid()), **os.environ}
+    done = run([sys.executable, "-c", f"import {_MODULES[name]}\nprint('@imported')"], environment)
     if "@imported" in done.output:
         return Finding(_ABOUT, f"extra [{name}]", True, "installed")
     lines = done.output.strip().splitlines()

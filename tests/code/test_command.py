@@ -287,3 +287,18 @@ def test_addresses_of_objects_are_of_their_sections(program: Path) -> None:
     verdict = verify(program, Plan(dwarf=False, code=True))
     assert verdict.code is not None
     assert verdict.code.findings[0].spot == FileAddress(".text", 1, True)
+
+
+def test_user_without_a_name(tmp_path: Path) -> None:
+    """`docker run --user 1234`: pyvex asks for the user's name, which no variable and no entry of a database has."""
+    script = (
+        "import pwd; from sframe_unwind.code.lifting import check_installed\n"
+        "def unknown(uid): raise KeyError(f'getpwuid(): uid not found: {uid}')\n"
+        "pwd.getpwuid = unknown; check_installed(); print('installed')"
+    )
+    named = ("LOGNAME", "USER", "LNAME", "USERNAME")
+    environment = {name: value for name, value in os.environ.items() if name not in named}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60, cwd=tmp_path
+    )
+    assert (done.stdout, done.stderr) == ("installed\n", "")

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from tests.hanging import HANG
-from tests.missing import absent
+from tests.missing import absent, not_on_this_system
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGIN = CHECKOUT / "lldb_plugin" / "sframe_lldb.py"
@@ -21,6 +21,8 @@ _PATHS = {
 }
 if "SFRAME_TEST_LLDB" in os.environ:
     _PATHS["other"] = Path(os.environ["SFRAME_TEST_LLDB"])
+FIRST_WITH_PROVIDER = 22
+"""The first version of LLDB that takes frames from a plugin."""
 PROVIDING = tuple(_PATHS)
 """LLDBs that take frames from a plugin: the oldest, the one of this environment, and one that the environment names."""
 
@@ -45,23 +47,31 @@ def takes_registers(name: str) -> bool:
     return int(version.partition(".")[0]) >= 24
 
 
-@functools.cache
 def without_provider() -> str | None:
     """Return the path of the system's LLDB, if it takes no frames."""
+    path, version = _of_the_system()
+    return path if version < FIRST_WITH_PROVIDER else None
+
+
+@functools.cache
+def _of_the_system() -> tuple[str | None, int]:
+    """Return the path of the system's LLDB, if there is one, and the first part of its version."""
     scripts = Path(sys.executable).parent
     folders = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if Path(folder) != scripts]
     path = shutil.which("lldb", path=os.pathsep.join(folders))
     if path is None:
-        return None
+        return None, 0
     done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=HANG, check=False)
     words = done.stdout.split()
     version = next((word for word in words if word[:1].isdigit()), "0")
-    return path if int(version.partition(".")[0]) < 22 else None
+    return path, int(version.partition(".")[0])
 
 
 def find_without_provider() -> str:
     """Return the path of an LLDB that takes no frames; skip the test without it."""
-    path = without_provider()
+    path, version = _of_the_system()
     if not path:
         absent("there is no LLDB without frame providers: what the plugin does there stays untested")
-    return str(path)
+    if version >= FIRST_WITH_PROVIDER:
+        not_on_this_system(f"the system's LLDB is version {version}, which has frame providers")
+    return path
