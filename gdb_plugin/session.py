@@ -30,9 +30,11 @@ class _Known:
     :param runs: number of commands that let the inferior run, up to its creation.
     :param objfiles: the objects themselves, so that no later object can be mistaken for one of them, and their paths.
     :param process: ``None``: SFrame has no ABI for it.
+
+    The path of the program is kept, too: another program can have another architecture.
     """
 
-    __slots__ = ("files", "objfiles", "pid", "process", "runs")
+    __slots__ = ("files", "objfiles", "pid", "process", "program", "runs")
 
     def __init__(
         self, pid: int, files: int, runs: int, objfiles: list[tuple[gdb.Objfile, str]], process: Process | None
@@ -42,6 +44,7 @@ class _Known:
         self.runs = runs
         self.objfiles = objfiles
         self.process = process
+        self.program = path_of(gdb.current_progspace())
 
 
 class Session:
@@ -286,8 +289,8 @@ class Session:
     def _update(self, process: Process, known: _Known, objfiles: list[gdb.Objfile]) -> bool:
         """Take account of files that came and went; ``False``: the program went, or run-time code may have gone."""
         gone = {path for objfile, path in known.objfiles if not objfile.is_valid()}
-        program = path_of(gdb.current_progspace())
-        if gone and (not program or program in gone or any(is_run_time(path) for path in gone)):
+        is_other = path_of(gdb.current_progspace()) != known.program or known.program in gone
+        if gone and (is_other or any(is_run_time(path) for path in gone)):
             return False
         if gone:
             process.files_removed(gone)

@@ -11,7 +11,9 @@ from typing import Any
 
 import gdb
 
+from gdb_plugin.texts import is_in_a_file, path_of
 from gdb_plugin.version import MAJOR
+from sframe_unwind.debugger.file_check import may_have_symbol
 from sframe_unwind.runtime_code.names import JIT_SYMBOL, LIST_FUNCTION, LIST_SYMBOL
 
 _AT_ANY_TIME = MAJOR >= 14
@@ -28,7 +30,7 @@ class Symbols:
     def addresses(self, name: str) -> list[int]:
         """Return the addresses of a function or variable; usually there are none."""
         if _AT_ANY_TIME:
-            return address_of(name, global_context=True)
+            return address_of(name, global_context=True) if _may_exist(name) else []
         inferior = gdb.selected_inferior()
         self._wanted.add(inferior.num)
         _, found = self._known.get(inferior.num, (None, {}))
@@ -54,9 +56,15 @@ class Symbols:
         before, known = self._known.get(inferior.num, (None, {}))
         if before == state:
             return False
-        found = {name: addresses for name in _NAMES if (addresses := address_of(name))}
+        found = {name: addresses for name in _NAMES if _may_exist(name) and (addresses := address_of(name))}
         self._known[inferior.num] = state, found
         return found != known
+
+
+def _may_exist(name: str) -> bool:
+    """Return whether a symbol can be in one of GDB's files: GDB sends 34 packets to find that it is in none."""
+    paths = filter(None, map(path_of, gdb.objfiles()))
+    return any(may_have_symbol(path, name) for path in paths if is_in_a_file(path))
 
 
 def _may_break(inferior: gdb.Inferior) -> bool:

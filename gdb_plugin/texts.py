@@ -34,6 +34,15 @@ def path_text(get: Callable[[], str | None]) -> str:
         return os.fsdecode(error.object)
 
 
+_NO_FILES = ("system-supplied DSO", "<<")
+"""The beginnings of GDB's names of what is in memory only: the vDSO, and the images that a process has registered."""
+
+
+def is_in_a_file(path: str) -> bool:
+    """Return whether an object file of GDB's has a file, by its path."""
+    return not path.startswith(_NO_FILES)
+
+
 def path_of(file: object) -> str:
     """Return the path of an object file, program space or symbol table, empty where it has none."""
     return path_text(lambda: file.filename)  # type: ignore[attr-defined]

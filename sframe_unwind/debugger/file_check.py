@@ -18,6 +18,8 @@ _USED = (b".sframe", b".orc_unwind", b"__ksymtab")
 """Names of sections: SFrame; those of Linux kernels, whose entry code is unwound whatever unwind data they have."""
 _MOST = 1 << 24
 """Maximum size in bytes of a table that is read: a damaged header must not fill the memory."""
+_COMPRESSED = (b".gnu_debugdata",)
+"""Name of the section with a compressed symbol table."""
 _REGISTERING = b"_U_dyn_register\0"
 """The function of libunwind that registers code at run time."""
 _LIBRARY = "unwind"
@@ -31,15 +33,38 @@ def is_of_use(path: str) -> bool | None:
     output of some linkers have only the section.
     """
     try:
-        found = os.stat(path)
-        return _is_of_use(path, (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns))
+        return _is_of_use(path, _state_of(path))
     except (OSError, ValueError):
         return None
 
 
+def may_have_symbol(path: str, name: str) -> bool:
+    """Return whether a symbol of a file can have a name; a file that cannot be read may have each."""
+    try:
+        return _may_have_symbol(path, name, _state_of(path))
+    except (OSError, ValueError):
+        return True
+
+
+def _state_of(path: str) -> tuple[int, ...]:
+    """Return what shows whether a file was replaced; the same libraries come again and again."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+@functools.lru_cache(maxsize=1024)
+def _may_have_symbol(path: str, name: str, _state: tuple[int, ...]) -> bool:
+    try:
+        with open(path, "rb", buffering=0) as file:
+            headers = _Headers(file.fileno())
+            is_unknown = headers.has_section(_COMPRESSED) or headers.has_long_names()
+            return is_unknown or name.encode() in headers.names()
+    except struct.error:
+        return True
+
+
 @functools.lru_cache(maxsize=1024)
 def _is_of_use(path: str, _state: tuple[int, ...]) -> bool:
-    """Return the same for a file in a state, which shows whether it was replaced: libraries come again and again."""
     try:
         with open(path, "rb", buffering=0) as file:
             headers = _Headers(file.fileno())
@@ -97,6 +122,16 @@ class _Headers:
 
     def symbol_names(self) -> bytes:
         """Return the names of the dynamic symbols; of a file without any, those of all symbols."""
-        tables = [one for one in self._sections if one[1] == _SHT_STRTAB]
-        loaded = [one for one in tables if one[2] & _SHF_ALLOC]
-        return b"".join(self._bytes(one[4], one[5]) for one in loaded or tables)
+        return self.names(only_loaded=True) or self.names()
+
+    def has_long_names(self) -> bool:
+        """Return whether a table of names is too long to be read as a whole."""
+        return any(one[1] == _SHT_STRTAB and one[5] > _MOST for one in self._sections)
+
+    def names(self, only_loaded: bool = False) -> bytes:
+        """Return the tables with the names of symbols.
+
+        :param only_loaded: leave out those that are not loaded: of the dynamic symbols, the names are.
+        """
+        tables = [one for one in self._sections if one[1] == _SHT_STRTAB and (one[2] & _SHF_ALLOC or not only_loaded)]
+        return b"".join(self._bytes(one[4], one[5]) for one in tables)

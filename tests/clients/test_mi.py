@@ -121,4 +121,4 @@ def test_the_commands_work(debugger: Debugger, tmp_path: Path) -> None:
     assert "by_weight" in backtrace
     assert "sframe" in compare.lower()
     assert "by_weight" in explain
-    assert "always" in mode
+    assert "auto" in mode

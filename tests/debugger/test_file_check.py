@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sframe_unwind.debugger.file_check import is_of_use
+from sframe_unwind.debugger.file_check import is_of_use, may_have_symbol
 from tests.elf.objects import run, tools_for
 from tests.missing import toolchain_needed
 
@@ -63,3 +63,14 @@ def test_damaged_files(content: bytes, tmp_path: Path) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert is_of_use(str(tmp_path / "absent")) is None
     assert is_of_use("with\0nul") is None
+
+
+def test_symbols_that_a_file_may_have(tmp_path: Path) -> None:
+    built = _built(tmp_path)
+    assert may_have_symbol(str(built), "answer")
+    assert not may_have_symbol(str(built), "question")
+    run("strip", built)
+    assert not may_have_symbol(str(built), "answer")
+    run("objcopy", f"--add-section=.gnu_debugdata={tmp_path / 'source.c'}", built)
+    assert may_have_symbol(str(built), "answer")
+    assert may_have_symbol(str(tmp_path / "absent"), "answer")
