@@ -18,6 +18,7 @@ def change(settings: Settings) -> None:
     SESSION.settings = settings
     if not TAKES_FRAMES:
         return
+    WATCHER.is_awake = True
     WATCHER.concerns_all = settings.strict or settings.generate
     known = WATCHER.targets()
     with contextlib.ExitStack() as selections:

@@ -39,10 +39,9 @@ class _OwnInterpreter:
     @functools.cached_property
     def _debugger(self) -> lldb.SBDebugger:
         debugger = lldb.SBDebugger.Create(False)
-        # LLDB shows a warning in each debugger, and the user's shows it already.
-        nowhere = lldb.SBFile(os.open(os.devnull, os.O_WRONLY), "w", True)
-        debugger.SetOutputFile(nowhere)
-        debugger.SetErrorFile(nowhere)
+        # LLDB shows a warning in each debugger, and the user's shows it already.  Its output stays: LLDB gives Python
+        # the output of the debugger for which it runs a script, while another thread may be printing.
+        debugger.SetErrorFile(lldb.SBFile(os.open(os.devnull, os.O_WRONLY), "w", True))
         return debugger
 
     def run(self, command: str, context: lldb.SBExecutionContext) -> str:

@@ -19,7 +19,7 @@ from lldb_plugin.sframe_files import concerns
 
 _SECONDS = 1
 """Seconds after which targets are looked at again: LLDB tells of no file that it has opened before."""
-_AWAKE = 0.05
+_AWAKE = 0.02
 """Seconds between looks once there has been SFrame: the next program may be one that LLDB has opened before."""
 _NAPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 """Seconds between looks after an event: LLDB tells of a file before the target that it is for is listed."""

@@ -26,8 +26,8 @@ SUMS = ("main", "main + 4", "main+0x4", "main + 4 - 4")
 COMMANDS = ("mode", "strict", "generate", "status", "backtrace", "bt", "compare", "explain", "tasks", "convert")
 
 WRONG = {
-    "sframe mode sideways": "mode 'sideways' is not known; Usage: sframe mode [always | fallback | off]",
-    "sframe mode off off": "Usage: sframe mode [always | fallback | off]",
+    "sframe mode sideways": "mode 'sideways' is not known; Usage: sframe mode [auto | always | fallback | off]",
+    "sframe mode off off": "Usage: sframe mode [auto | always | fallback | off]",
     "sframe status x": "Usage: sframe status",
     "sframe backtrace -x": "Usage: sframe backtrace [N] [-all]",
     "sframe backtrace 1 2": "Usage: sframe backtrace [N] [-all]",
@@ -137,7 +137,7 @@ def test_nothing_to_work_on(lldb: str) -> None:
     status, mode, *others = run(lldb, None, *(f"sframe {command}" for command in commands))
     assert status[0]
     assert "no stopped process" in status[1]
-    assert mode == (True, "mode always\n", "")
+    assert mode == (True, "mode auto\n", "")
     assert {(succeeded, error) for succeeded, _, error in others} == {(False, "error: sframe: no stopped process\n")}
     assert run(lldb, None, "sframe convert") == [
         (False, "", "error: sframe: no program: 'target create FILE' opens one\n")
