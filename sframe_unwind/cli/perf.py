@@ -3,6 +3,7 @@
 PERF.DATA is a recording of Linux perf with copies of the user stack: perf record --call-graph dwarf.  It can be of
 another machine, if the files that it names are found here.  The stack of each sample is unwound by each method:
 
+  kernel        the kernel's own stacks, if the recording has them (perf record --call-graph fp,defer)
   fp            frame pointers, as the kernel does it
   fp-mended     SFrame or DWARF CFI for the innermost frame, frame pointers for its callers
   sframe        SFrame alone, as this project reads it

@@ -7,6 +7,7 @@ from typing import NamedTuple, Union
 
 from sframe_unwind.elf.reader import PathLike
 from sframe_unwind.perf.attributes import Events, read_attributes
+from sframe_unwind.perf.callchain import read_deferred, user_chain
 from sframe_unwind.perf.constants import USER_TYPE_START, Feature, RecordType
 from sframe_unwind.perf.cursor import Cursor
 from sframe_unwind.perf.event_names import UPDATE_NAME, read_descriptions
@@ -14,7 +15,7 @@ from sframe_unwind.perf.features import FileBuildId, read_build_id, read_build_i
 from sframe_unwind.perf.header import FileSection, read_header
 from sframe_unwind.perf.mappings import Mapping, read_mmap, read_mmap2
 from sframe_unwind.perf.records import Record, read_records
-from sframe_unwind.perf.sample import Sample, id_time, read_sample, sample_time
+from sframe_unwind.perf.sample import Sample, id_thread, id_time, read_sample, sample_time
 from sframe_unwind.perf.source import open_sources
 from sframe_unwind.perf.tasks import Comm, Exit, Fork, read_comm, read_exit, read_fork
 
@@ -62,6 +63,8 @@ class Recording:
         for number, place in header.features:
             if number in (Feature.ARCH, Feature.BUILD_ID, Feature.EVENT_DESC):
                 self._take_feature(number, source.read(place.offset, place.size, "a feature"), place.offset)
+        self._deferred: dict[int, dict[int, tuple[int, ...]]] = {}
+        """The user stacks that the kernel unwound later, by thread and cookie."""
         timed = []
         places = [(source, header.records), *((other, FileSection(0, other.size)) for other in others)]
         records = (
@@ -82,6 +85,11 @@ class Recording:
         return tuple(event.sample_type for event in self._events.all)
 
     @property
+    def has_user_chains(self) -> bool:
+        """Whether the kernel has unwound user stacks for the recording."""
+        return bool(self._deferred) or any(event.user_callchain for event in self._events.all)
+
+    @property
     def event_names(self) -> tuple[str, ...]:
         """The names of the events, in the order of the file."""
         return self._events.names
@@ -97,7 +105,11 @@ class Recording:
                 continue
             body = record.body()
             attributes = self._events.of_sample(body, self.byteorder)
-            yield read_sample(Cursor(body, self.byteorder, "a sample", record.offset), attributes)
+            sample = read_sample(Cursor(body, self.byteorder, "a sample", record.offset), attributes)
+            if sample.callchain:
+                chain = user_chain(sample.callchain, self._deferred.get(sample.tid, {}))
+                sample = sample._replace(user_chain=chain)
+            yield sample
 
     def _timed(self, number: int, record: Record) -> _Timed | None:
         """Return a record with its time; ``None``: it does not concern stacks."""
@@ -108,11 +120,20 @@ class Recording:
             head = record.head()
             attributes = self._events.of_sample(head, self.byteorder)
             return _Timed(sample_time(head, attributes, self.byteorder), number, None, record)
+        if record.kind == RecordType.CALLCHAIN_DEFERRED:
+            self._take_deferred(record)
+            return None
         event = self._decoded(record)
         if event is None:
             return None
         time = id_time(record.body(), self._events.of_other(), self.byteorder)
         return _Timed(time, number, event, record)
+
+    def _take_deferred(self, record: Record) -> None:
+        body = record.body()
+        deferred = read_deferred(Cursor(body, self.byteorder, "PERF_RECORD_CALLCHAIN_DEFERRED", record.offset))
+        thread = id_thread(body, self._events.of_other(), self.byteorder)
+        self._deferred.setdefault(thread, {})[deferred.cookie] = deferred.chain
 
     def _decoded(self, record: Record) -> Mapping | Comm | Fork | Exit | None:
         kind, misc = record.kind, record.misc

@@ -25,6 +25,8 @@ class Event(NamedTuple):
     regs_user: int = 0
     ids: tuple[int, ...] = ()
     read_format: int = 0
+    user_chain: bool = False
+    """The kernel unwinds user stacks, too."""
     name: str = ""
     """Written in the feature with the descriptions of events; in a pipe, in a record of its own.  Empty: in neither."""
 
@@ -92,6 +94,10 @@ class Writer:
         body = self.pack("IIQQQ", pid, pid, start, size, offset) + place + self.pack("II", prot, 2)
         self.add(10, 2 | (0x4000 if raw else 0), body + self._text(path) + self._id(pid, time))
 
+    def deferred(self, pid: int, cookie: int, chain: Sequence[int], time: int) -> None:
+        """Add a PERF_RECORD_CALLCHAIN_DEFERRED."""
+        self.add(22, 2, self.pack(f"QQ{len(chain)}Q", cookie, len(chain), *chain) + self._id(pid, time))
+
     def build_id(self, path: str, build_id: str) -> None:
         raw = bytes.fromhex(build_id)
         field = raw.ljust(20, b"\0") + bytes([len(raw), 0, 0, 0])
@@ -140,7 +146,8 @@ class Writer:
         self.add(9, 2, body)
 
     def _attributes(self, event: Event) -> bytes:
-        bits = sum(1 << (63 - bit if self._is_big else bit) for bit in (8, 9, 13, 18, 23))
+        numbers = (8, 9, 13, 18, 23) if event.user_chain else (8, 9, 13, 18, 22, 23)
+        bits = sum(1 << (63 - bit if self._is_big else bit) for bit in numbers)
         fields = (1, 112, 0, 499, event.sample_type, event.read_format, bits, 0, 0, 0, 0, 0)
         return self.pack("IIQQQQQIIQQQ", *fields) + self.pack("QIi", event.regs_user, 4096, 0) + bytes(16)
 
