@@ -89,6 +89,8 @@ class Feature(IntEnum):
     """``HEADER_...``: the sections after the records (``tools/perf/util/header.h``)."""
 
     BUILD_ID = 2
+    HOSTNAME = 3
+    OSRELEASE = 4
     ARCH = 6
     EVENT_DESC = 12
 

@@ -11,7 +11,7 @@ from sframe_unwind.perf.callchain import read_deferred, user_chain
 from sframe_unwind.perf.constants import USER_TYPE_START, Feature, RecordType
 from sframe_unwind.perf.cursor import Cursor
 from sframe_unwind.perf.event_names import UPDATE_NAME, read_descriptions
-from sframe_unwind.perf.features import FileBuildId, read_build_id, read_build_ids, read_machine
+from sframe_unwind.perf.features import FileBuildId, read_build_id, read_build_ids, read_text
 from sframe_unwind.perf.header import FileSection, read_header
 from sframe_unwind.perf.mappings import Mapping, read_mmap, read_mmap2
 from sframe_unwind.perf.records import Record, read_records
@@ -48,6 +48,7 @@ class Recording:
         self._events = Events()
         self.machine = ""
         """The output of ``uname -m`` on the recorded machine; empty: not known."""
+        self._host: dict[int, str] = {}
         self.build_ids: dict[str, str] = {}
         """Build ID (hexadecimal digits) of each file by its path, for files that the recording lists."""
         self.truncated = ""
@@ -61,7 +62,7 @@ class Recording:
         for event in header.attributes:
             self._events.add(event)
         for number, place in header.features:
-            if number in (Feature.ARCH, Feature.BUILD_ID, Feature.EVENT_DESC):
+            if number in tuple(Feature):
                 self._take_feature(number, source.read(place.offset, place.size, "a feature"), place.offset)
         self._deferred: dict[int, dict[int, tuple[int, ...]]] = {}
         """The user stacks that the kernel unwound later, by thread and cookie."""
@@ -88,6 +89,10 @@ class Recording:
     def has_user_chains(self) -> bool:
         """Whether the kernel has unwound user stacks for the recording."""
         return bool(self._deferred) or any(event.user_callchain for event in self._events.all)
+
+    def is_of(self, host: str, release: str) -> bool:
+        """Return whether the recording is of a machine with this name, and of a kernel with this release."""
+        return (self._host.get(Feature.HOSTNAME), self._host.get(Feature.OSRELEASE)) == (host, release)
 
     @property
     def event_names(self) -> tuple[str, ...]:
@@ -169,7 +174,9 @@ class Recording:
     def _take_feature(self, number: int, data: bytes, offset: int) -> None:
         cursor = Cursor(data, self.byteorder, "a feature", offset)
         if number == Feature.ARCH:
-            self.machine = read_machine(cursor)
+            self.machine = read_text(cursor)
+        elif number in (Feature.HOSTNAME, Feature.OSRELEASE):
+            self._host[number] = read_text(cursor)
         elif number == Feature.EVENT_DESC:
             for event, name in enumerate(read_descriptions(cursor)):
                 self._events.set_name(event, name)
