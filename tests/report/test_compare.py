@@ -213,6 +213,7 @@ def test_stack_json() -> None:
         "id": "1",
         "name": None,
         "signal": None,
+        "not_stopped": None,
         "frames": [frame],
         "end": "the end",
     }
