@@ -3,6 +3,7 @@
 PERF.DATA is a recording of Linux perf with copies of the user stack: perf record --call-graph dwarf.  It can be of
 another machine, if the files that it names are found here.  The stack of each sample is unwound by each method:
 
+  kernel        the kernel's own stacks, if the recording has them (perf record --call-graph fp,defer)
   fp            frame pointers, as the kernel does it
   fp-mended     SFrame or DWARF CFI for the innermost frame, frame pointers for its callers
   sframe        SFrame alone, as this project reads it
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -36,6 +38,7 @@ from sframe_unwind.cli.file_name import file_name
 from sframe_unwind.cli.file_options import add_file_arguments, found_files
 from sframe_unwind.cli.status import CANNOT, DONE, complain
 from sframe_unwind.errors import FileError, FormatError, counted
+from sframe_unwind.perf import own_vdso
 from sframe_unwind.perf.advice import advice
 from sframe_unwind.perf.flame import Stacks
 from sframe_unwind.perf.generated import GeneratedNames
@@ -130,7 +133,9 @@ class _Run:
             self._arch = arch_of(self.recording.machine, self.recording.byteorder)
             kept = str(Path("~").expanduser() / _PERF_FOLDER)
             self.files = found_files(options, self._arch, [options.sysroot, ""] if options.sysroot else [""], [kept])
-            self._spaces = Spaces(self._arch, self.files, self.recording.build_ids, options.convert)
+            own, build_ids = os.uname(), self.recording.build_ids
+            vdso = own_vdso.finder(self.recording.is_of(own.nodename, own.release))
+            self._spaces = Spaces(self._arch, self.files, build_ids, options.convert, vdso)
             for event in self.recording:
                 if not isinstance(event, Sample):
                     self._spaces.take(event)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.errors import FormatError
-from sframe_unwind.perf.constants import SAMPLE_ID_ALL_BIT, SECTION, SampleType
+from sframe_unwind.perf.constants import EXCLUDE_CALLCHAIN_USER_BIT, SAMPLE_ID_ALL_BIT, SECTION, SampleType
 from sframe_unwind.perf.cursor import Cursor
 from sframe_unwind.perf.event_names import usual_name
 
@@ -26,6 +26,8 @@ class Attributes(NamedTuple):
     branch_sample_type: int
     regs_user: int
     """Bit mask of the user registers in a sample, by the kernel's numbers (``asm/perf_regs.h``)."""
+    user_callchain: bool = False
+    """Samples have the user stack as the kernel unwound it."""
     kind: int = 0
     """``type``: hardware, software and others."""
     config: int = 0
@@ -54,8 +56,12 @@ def read_attributes(cursor: Cursor, byteorder: ByteOrder) -> Attributes:
     rest.skip(3)  # wakeup_events and bp_type, config1, config2
     branch_sample_type, regs_user = rest.u64(), rest.u64()
     # A compiler for a big-endian machine puts the first bit field into the most significant bit.
-    bit = 63 - SAMPLE_ID_ALL_BIT if byteorder == "big" else SAMPLE_ID_ALL_BIT
-    return Attributes(sample_type, read_format, bool(flags >> bit & 1), branch_sample_type, regs_user, kind, config)
+    id_all, no_chain = (
+        bool(flags >> (63 - bit if byteorder == "big" else bit) & 1)
+        for bit in (SAMPLE_ID_ALL_BIT, EXCLUDE_CALLCHAIN_USER_BIT)
+    )
+    has_chain = bool(sample_type & SampleType.CALLCHAIN) and not no_chain
+    return Attributes(sample_type, read_format, id_all, branch_sample_type, regs_user, has_chain, kind, config)
 
 
 class Events:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 from sframe_unwind.address import page_start
@@ -108,14 +109,24 @@ class CodeFile:
 
 
 def open_code_file(
-    mapping: Mapping, build_id: str, arch: Arch, files: Files, convert: bool
+    mapping: Mapping,
+    build_id: str,
+    arch: Arch,
+    files: Files,
+    convert: bool,
+    vdso: Callable[[str], ElfFile | None] = lambda _: None,
 ) -> tuple[CodeFile | None, str]:
-    """Return the file of a mapping, or ``None`` and the reason."""
+    """Return the file of a mapping, or ``None`` and the reason.
+
+    :param vdso: finds the vDSO by its build ID, if no folder has it.
+    """
     if not mapping.path.startswith("/") and mapping.path != "[vdso]":
         return None, "code without a file"
     if mapping.path.startswith(("//anon", "/memfd:", "/dev/zero", "/SYSV")):
         return None, "code without a file"
     found = files.find(mapping.path, build_id)
+    if found is None and mapping.path == "[vdso]":
+        found = vdso(build_id)
     if found is None:
         return None, NOT_FOUND if mapping.path != "[vdso]" else "the vDSO was not found"
     try:

@@ -17,6 +17,7 @@ class RecordType(IntEnum):
     FORK = 7
     SAMPLE = 9
     MMAP2 = 10
+    CALLCHAIN_DEFERRED = 22
     HEADER_ATTR = 64
     HEADER_TRACING_DATA = 66
     HEADER_BUILD_ID = 67
@@ -74,6 +75,12 @@ BRANCH_COUNTERS = 1 << 19
 BRANCH_ENTRY_SIZE = 24
 """Size of ``struct perf_branch_entry`` in bytes."""
 
+CONTEXT_USER = (1 << 64) - 512
+CONTEXT_USER_DEFERRED = (1 << 64) - 640
+"""``PERF_CONTEXT_...``: markers in chains.  A cookie follows the second one."""
+FIRST_CONTEXT = (1 << 64) - 4095
+"""``PERF_CONTEXT_MAX``: larger values in chains are markers."""
+EXCLUDE_CALLCHAIN_USER_BIT = 22
 SAMPLE_ID_ALL_BIT = 18
 """Number of the bit field ``sample_id_all`` of ``struct perf_event_attr``, counted from the first."""
 
@@ -82,6 +89,8 @@ class Feature(IntEnum):
     """``HEADER_...``: the sections after the records (``tools/perf/util/header.h``)."""
 
     BUILD_ID = 2
+    HOSTNAME = 3
+    OSRELEASE = 4
     ARCH = 6
     EVENT_DESC = 12
 

@@ -1,4 +1,4 @@
-"""Decodes the features of a recording that concern stacks: the machine, and the build IDs of files."""
+"""Decodes the features of a recording that concern stacks: texts about the machine, and the build IDs of files."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class FileBuildId(NamedTuple):
     """The file is not the kernel or one of its modules."""
 
 
-def read_machine(cursor: Cursor) -> str:
-    """Decode HEADER_ARCH: the output of ``uname -m``.
+def read_text(cursor: Cursor) -> str:
+    """Decode a feature of one text, such as HEADER_ARCH, the output of ``uname -m``.
 
     :raises FormatError: it is too short.
     """

@@ -12,7 +12,7 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.perf.by_code import CodeWitness, Right
 from sframe_unwind.perf.constants import REGS_ABI_32, REGS_ABI_64
 from sframe_unwind.perf.machines import dwarf_registers
-from sframe_unwind.perf.methods import METHODS
+from sframe_unwind.perf.methods import METHODS, UNCERTAIN_ENDS
 from sframe_unwind.perf.sample import Sample
 from sframe_unwind.perf.sample_memory import SampleMemory
 from sframe_unwind.perf.spaces import Space, Spaces
@@ -70,7 +70,7 @@ class Unwound(NamedTuple):
 def judge(method: str, stack: Stack, reference: Stack) -> Judged:
     """Judge a stack.
 
-    The kernel's frame pointers can end early without a sign of it, so an early end is a failure there.  SFrame that
+    Frame pointers and the kernel can end early without a sign of it, so an early end is a failure there.  SFrame that
     ends early, at a frame that it marks as the outermost one, is wrong.
     """
     shorter = min(len(stack.pcs), len(reference.pcs))
@@ -88,8 +88,8 @@ def judge(method: str, stack: Stack, reference: Stack) -> Judged:
     if stack.ending is Ending.REACHED:
         if is_whole:
             return Judged(stack, Verdict.COMPLETE, None, "", same)
-        if method.startswith("fp"):
-            return Judged(stack, Verdict.FAILED, last, "the chain of frame pointers ends here", same)
+        if method in UNCERTAIN_ENDS:
+            return Judged(stack, Verdict.FAILED, last, UNCERTAIN_ENDS[method], same)
         return Judged(stack, Verdict.WRONG, last, CALLED_OUTERMOST, same)
     return Judged(stack, Verdict.FAILED, last, stack.reason, same)
 
@@ -126,7 +126,7 @@ class Judge:
             return None
         space = self._spaces.of(sample.pid)
         memory = SampleMemory(space, registers[arch.sp], registers[arch.fp], sample.stack, arch.byteorder)
-        context = Context(arch, space, registers, memory, sample.stack_is_cut)
+        context = Context(arch, space, registers, memory, sample.stack_is_cut, sample.user_chain)
         reference = METHODS[REFERENCE](context)
         found = {}
         for name in self._methods:

@@ -14,6 +14,9 @@ from sframe_unwind.perf.stack import Context, Ending, Stack
 KERNEL_LIMIT = 127
 """``PERF_MAX_STACK_DEPTH``: maximum number of frames that the kernel records by frame pointers."""
 
+KERNEL = "kernel"
+"""The method whose stacks are those of the recording."""
+
 Method = Callable[[Context], Stack]
 
 
@@ -108,7 +111,19 @@ def by_cfi_then_frame_pointers(context: Context) -> Stack:
     return unwind(context, context.space.by_cfi_then_frame_pointers)
 
 
+def by_kernel(context: Context) -> Stack:
+    """Return the stack as the kernel unwound it when it recorded the sample, or on the way back to user space.
+
+    The chain itself does not tell whether it reaches the start of the thread.
+    """
+    chain = context.user_chain
+    if not chain:
+        return Stack((context.registers[context.arch.pc],), (True,), Ending.FAILED, "the kernel recorded no user stack")
+    return Stack(chain, (True, *(False for _ in chain[1:])), Ending.REACHED, "")
+
+
 METHODS: Mapping[str, Method] = {
+    KERNEL: by_kernel,
     "fp": by_frame_pointers,
     "fp-mended": by_frame_pointers_of_caller,
     "sframe": by_sframe,
@@ -121,12 +136,21 @@ METHODS: Mapping[str, Method] = {
 """By the name that ``--method`` takes, in the order of the table."""
 
 
-def usual_methods(recording: Recording) -> tuple[str, ...]:  # noqa: ARG001
+UNCERTAIN_ENDS = {
+    "fp": "the chain of frame pointers ends here",
+    "fp-mended": "the chain of frame pointers ends here",
+    KERNEL: "the kernel's chain ends here",
+}
+"""Methods whose stacks can end early without a sign of it, and the reason to show."""
+
+
+def usual_methods(recording: Recording) -> tuple[str, ...]:
     """Return the methods for which a recording has data."""
-    return tuple(METHODS)
+    return tuple(method for method in METHODS if method != KERNEL or recording.has_user_chains)
 
 
 TITLES = {
+    KERNEL: "the kernel, when it recorded",
     "fp": "frame pointers",
     "fp-mended": "frame pointers, innermost frame by SFrame or DWARF",
     "sframe": "SFrame",

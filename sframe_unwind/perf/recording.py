@@ -7,14 +7,15 @@ from typing import NamedTuple, Union
 
 from sframe_unwind.elf.reader import PathLike
 from sframe_unwind.perf.attributes import Events, read_attributes
+from sframe_unwind.perf.callchain import read_deferred, user_chain
 from sframe_unwind.perf.constants import USER_TYPE_START, Feature, RecordType
 from sframe_unwind.perf.cursor import Cursor
 from sframe_unwind.perf.event_names import UPDATE_NAME, read_descriptions
-from sframe_unwind.perf.features import FileBuildId, read_build_id, read_build_ids, read_machine
+from sframe_unwind.perf.features import FileBuildId, read_build_id, read_build_ids, read_text
 from sframe_unwind.perf.header import FileSection, read_header
 from sframe_unwind.perf.mappings import Mapping, read_mmap, read_mmap2
 from sframe_unwind.perf.records import Record, read_records
-from sframe_unwind.perf.sample import Sample, id_time, read_sample, sample_time
+from sframe_unwind.perf.sample import Sample, id_thread, id_time, read_sample, sample_time
 from sframe_unwind.perf.source import open_sources
 from sframe_unwind.perf.tasks import Comm, Exit, Fork, read_comm, read_exit, read_fork
 
@@ -47,6 +48,7 @@ class Recording:
         self._events = Events()
         self.machine = ""
         """The output of ``uname -m`` on the recorded machine; empty: not known."""
+        self._host: dict[int, str] = {}
         self.build_ids: dict[str, str] = {}
         """Build ID (hexadecimal digits) of each file by its path, for files that the recording lists."""
         self.truncated = ""
@@ -60,8 +62,10 @@ class Recording:
         for event in header.attributes:
             self._events.add(event)
         for number, place in header.features:
-            if number in (Feature.ARCH, Feature.BUILD_ID, Feature.EVENT_DESC):
+            if number in tuple(Feature):
                 self._take_feature(number, source.read(place.offset, place.size, "a feature"), place.offset)
+        self._deferred: dict[int, dict[int, tuple[int, ...]]] = {}
+        """The user stacks that the kernel unwound later, by thread and cookie."""
         timed = []
         places = [(source, header.records), *((other, FileSection(0, other.size)) for other in others)]
         records = (
@@ -82,6 +86,15 @@ class Recording:
         return tuple(event.sample_type for event in self._events.all)
 
     @property
+    def has_user_chains(self) -> bool:
+        """Whether the kernel has unwound user stacks for the recording."""
+        return bool(self._deferred) or any(event.user_callchain for event in self._events.all)
+
+    def is_of(self, host: str, release: str) -> bool:
+        """Return whether the recording is of a machine with this name, and of a kernel with this release."""
+        return (self._host.get(Feature.HOSTNAME), self._host.get(Feature.OSRELEASE)) == (host, release)
+
+    @property
     def event_names(self) -> tuple[str, ...]:
         """The names of the events, in the order of the file."""
         return self._events.names
@@ -97,7 +110,11 @@ class Recording:
                 continue
             body = record.body()
             attributes = self._events.of_sample(body, self.byteorder)
-            yield read_sample(Cursor(body, self.byteorder, "a sample", record.offset), attributes)
+            sample = read_sample(Cursor(body, self.byteorder, "a sample", record.offset), attributes)
+            if sample.callchain:
+                chain = user_chain(sample.callchain, self._deferred.get(sample.tid, {}))
+                sample = sample._replace(user_chain=chain)
+            yield sample
 
     def _timed(self, number: int, record: Record) -> _Timed | None:
         """Return a record with its time; ``None``: it does not concern stacks."""
@@ -108,11 +125,20 @@ class Recording:
             head = record.head()
             attributes = self._events.of_sample(head, self.byteorder)
             return _Timed(sample_time(head, attributes, self.byteorder), number, None, record)
+        if record.kind == RecordType.CALLCHAIN_DEFERRED:
+            self._take_deferred(record)
+            return None
         event = self._decoded(record)
         if event is None:
             return None
         time = id_time(record.body(), self._events.of_other(), self.byteorder)
         return _Timed(time, number, event, record)
+
+    def _take_deferred(self, record: Record) -> None:
+        body = record.body()
+        deferred = read_deferred(Cursor(body, self.byteorder, "PERF_RECORD_CALLCHAIN_DEFERRED", record.offset))
+        thread = id_thread(body, self._events.of_other(), self.byteorder)
+        self._deferred.setdefault(thread, {})[deferred.cookie] = deferred.chain
 
     def _decoded(self, record: Record) -> Mapping | Comm | Fork | Exit | None:
         kind, misc = record.kind, record.misc
@@ -148,7 +174,9 @@ class Recording:
     def _take_feature(self, number: int, data: bytes, offset: int) -> None:
         cursor = Cursor(data, self.byteorder, "a feature", offset)
         if number == Feature.ARCH:
-            self.machine = read_machine(cursor)
+            self.machine = read_text(cursor)
+        elif number in (Feature.HOSTNAME, Feature.OSRELEASE):
+            self._host[number] = read_text(cursor)
         elif number == Feature.EVENT_DESC:
             for event, name in enumerate(read_descriptions(cursor)):
                 self._events.set_name(event, name)

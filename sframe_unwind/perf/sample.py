@@ -31,6 +31,8 @@ class Sample(NamedTuple):
     """The copy of the user stack from SP on."""
     stack_is_cut: bool
     """The copy has the full requested size, so the stack may continue beyond it."""
+    user_chain: tuple[int, ...] | None = None
+    """The user stack as the kernel unwound it: pc and return addresses; ``None``: it was not recorded."""
     event: int = 0
     """Position of its event among those of the recording, from 0."""
 
@@ -47,14 +49,29 @@ def sample_time(head: bytes, event: Attributes, byteorder: ByteOrder) -> int:
     return int.from_bytes(head[at : at + 8], byteorder)
 
 
+_ID_FIELDS = (
+    *(SampleType.TID, SampleType.TIME, SampleType.ID, SampleType.STREAM_ID, SampleType.CPU, SampleType.IDENTIFIER),
+)
+"""The fields of a ``sample_id``, of 8 bytes each, in their order."""
+
+
 def id_time(body: bytes, event: Attributes, byteorder: ByteOrder) -> int:
     """Return the time in the ``sample_id`` at the end of a record that is not a sample; 0: it has none."""
+    return int.from_bytes(_id_field(body, event, SampleType.TIME), byteorder)
+
+
+def id_thread(body: bytes, event: Attributes, byteorder: ByteOrder) -> int:
+    """Return the id of the thread in the ``sample_id``; 0: it has none."""
+    return int.from_bytes(_id_field(body, event, SampleType.TID)[4:], byteorder)  # after that of the process
+
+
+def _id_field(body: bytes, event: Attributes, field: SampleType) -> bytes:
+    """Return a field of the ``sample_id`` at the end of a record; none: it does not have it."""
     kind = event.sample_type
-    if not (event.sample_id_all and kind & SampleType.TIME):
-        return 0
-    following = (SampleType.TIME, SampleType.ID, SampleType.STREAM_ID, SampleType.CPU, SampleType.IDENTIFIER)
-    at = len(body) - 8 * sum(bool(kind & bit) for bit in following)
-    return int.from_bytes(body[at : at + 8], byteorder) if at >= 0 else 0
+    if not (event.sample_id_all and kind & field):
+        return b""
+    at = len(body) - 8 * sum(bool(kind & bit) for bit in _ID_FIELDS[_ID_FIELDS.index(field) :])
+    return body[at : at + 8] if at >= 0 else b""
 
 
 def read_sample(cursor: Cursor, event: Attributes) -> Sample:
@@ -99,7 +116,7 @@ def read_sample(cursor: Cursor, event: Attributes) -> Sample:
         if size:
             written = cursor.u64()
             stack, is_cut = stack[:written], written >= size
-    return Sample(pid, tid, time, ip, callchain, abi, registers, stack, is_cut, event.number)
+    return Sample(pid, tid, time, ip, callchain, abi, registers, stack, is_cut, event=event.number)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 from sframe_unwind.address import RangeMap
@@ -13,6 +14,7 @@ from sframe_unwind.perf.code_file import CodeFile, open_code_file
 from sframe_unwind.perf.mappings import Mapping
 from sframe_unwind.perf.tasks import Comm, Exit, Fork
 from sframe_unwind.perf.unwind_data import UnwindData
+from sframe_unwind.process.elf_file import ElfFile
 from sframe_unwind.process.files import Files
 from sframe_unwind.unwind import signal_frame
 from sframe_unwind.unwind.modules import Modules
@@ -133,10 +135,19 @@ class Spaces:
 
     :param build_ids: build ID of each file by its path, for mappings without one.
     :param convert: make SFrame from the CFI of files without SFrame.
+    :param vdso: finds the vDSO by its build ID, if no folder has it.
     """
 
-    def __init__(self, arch: Arch, files: Files, build_ids: dict[str, str], convert: bool) -> None:
+    def __init__(
+        self,
+        arch: Arch,
+        files: Files,
+        build_ids: dict[str, str],
+        convert: bool,
+        vdso: Callable[[str], ElfFile | None] = lambda _: None,
+    ) -> None:
         self._arch = arch
+        self._vdso = vdso
         self._files = files
         self._build_ids = build_ids
         self._convert = convert
@@ -187,7 +198,7 @@ class Spaces:
     def _open(self, mapping: Mapping) -> tuple[CodeFile | None, str]:
         if mapping not in self._opened:
             build_id = mapping.build_id or self._build_ids.get(mapping.path, "")
-            file, why = open_code_file(mapping, build_id, self._arch, self._files, self._convert)
+            file, why = open_code_file(mapping, build_id, self._arch, self._files, self._convert, self._vdso)
             if file is not None:  # a file with several mappings of code is one
                 file = self._by_bias.setdefault((mapping.path, file.build_id, file.bias), file)
             self._opened[mapping] = file, why

@@ -43,6 +43,8 @@ class Context(NamedTuple):
     """The registers by DWARF number."""
     memory: SampleMemory
     stack_is_cut: bool
+    user_chain: tuple[int, ...] | None = None
+    """The stack as the kernel unwound it; ``None``: it was not recorded."""
 
     def read_register(self, number: int) -> int:
         """Return a register of the innermost frame.

@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Callable
 
-_LEGACY = re.compile(r"_ZN((?:\d+[^\d\s].*?)*?)17h[0-9a-f]{16}E(?:\.|$)", re.DOTALL)
+_LEGACY = "_ZN"
+_HASH = re.compile(r"17h[0-9a-f]{16}E(?:\.|$)")
+"""The last part of a legacy name: a hash, with its length before it."""
 _LENGTH = re.compile(r"0|[1-9][0-9]*")
 _ESCAPE = re.compile(r"\$(\w+)\$|\.\.")
 _ESCAPES = {"SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ","}
@@ -60,8 +62,8 @@ def demangle_rust(name: str) -> str | None:
             return _Printer(found[1]).text() if found else None
         except (_MalformedError, IndexError):
             return None
-    legacy = _LEGACY.match(name)
-    return _from_legacy(legacy[1]) if legacy else None
+    end = _HASH.search(name) if name.startswith(_LEGACY) else None
+    return _from_legacy(name[len(_LEGACY) : end.start()]) if end else None
 
 
 def _from_legacy(parts: str) -> str | None:

@@ -23,6 +23,8 @@ SECONDS = 2.0
 FOLDER = CACHE.parent / "fuzz-recordings-1"
 """Recordings of programs, made once; the number in the name grows when others are needed."""
 
+_USER, _DEFERRED = (1 << 64) - 512, (1 << 64) - 640
+"""PERF_CONTEXT_USER and PERF_CONTEXT_USER_DEFERRED."""
 _SHARE_WITH_STACKS = 0.8
 _CHANGES_OF_ONE = (1, 1, 1, 2, 2, 3, 6)
 """Numbers of changes to one recording; with more, hardly any is read up to its samples."""
@@ -70,11 +72,20 @@ def _with_all_records() -> tuple[Input, ...]:
     machines: tuple[tuple[ByteOrder, str], ...] = (("little", "x86_64"), ("little", "aarch64"), ("big", "s390x"))
     for byteorder, machine in machines:
         for kind in (USUAL, USUAL | ID, USUAL | IDENTIFIER):
-            writer = Writer(byteorder, machine, [Event(kind, 0b1011, (70,)), Event(kind, 0b11, (71,))])
+            writer = Writer(byteorder, machine, _events(kind))
             _fill(writer, kind != USUAL)
             name = f"{machine} {kind:#x}"
             found += [Input(f"{name} file", writer.file()), Input(f"{name} pipe", writer.pipe())]
     return tuple(found)
+
+
+def _events(kind: int) -> list[Event]:
+    """Return two events; samples name them only if they have ids."""
+    names = ("cpu-clock:u", "page-faults") if kind != USUAL else ("", "")
+    return [
+        Event(kind, 0b1011, (70,), user_chain=True, name=names[0]),
+        Event(kind, 0b11, (71,), name=names[1]),
+    ]
 
 
 def _fill(writer: Writer, with_second: bool) -> None:
@@ -83,6 +94,8 @@ def _fill(writer: Writer, with_second: bool) -> None:
     writer.mmap2(7, 0x4000, 0x1000, 0, "/bin/program", "0123456789abcdef", time=1)
     writer.fork(8, 7, 2)
     writer.sample(7, 0x4010, {0: 5, 1: 6, 3: 8}, bytes(range(64)), size=80, time=9, tid=8, callchain=(1, 2))
+    writer.sample(7, 0x4010, {0: 5, 1: 6, 3: 8}, bytes(64), time=9, callchain=(_DEFERRED, 5))
+    writer.deferred(7, 5, (_USER, 0x4010, 0x4020), time=10)
     if with_second:
         writer.sample(8, 0x4010, {0: 5, 1: 6}, bytes(16), time=10, event=1)
     writer.exit(8, 11)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
+import subprocess
 import sys
 import tracemalloc
 import zlib
+from pathlib import Path
 
 import pytest
 import zstandard
 
+from sframe_unwind import elf
+from sframe_unwind.arch import amd64
 from sframe_unwind.errors import MissingExtraError
 from sframe_unwind.image import decompression
 from sframe_unwind.image.decompression import (
@@ -20,6 +24,7 @@ from sframe_unwind.image.decompression import (
     section_contents,
     zstd,
 )
+from sframe_unwind.image.elf_sections import ElfSections
 
 TEXT = bytes(random.Random(7).choices(b"abcdefgh", k=300_000))
 ZSTD = zstandard.ZstdCompressor().compress(TEXT)
@@ -89,3 +94,34 @@ def test_nothing_decompresses_zstd(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decompression, "_ZSTD_LIBRARY", "libno-such-library.so.1")
     with pytest.raises(MissingExtraError, match="this needs the package zstandard: pip install zstandard"):
         section_contents(SECTION_ZSTD, ZSTD, len(TEXT))
+
+
+@pytest.mark.parametrize("kind", ["zlib", "zstd"])
+def test_both_readers_of_elf_files_decompress_sections(kind: str, tmp_path: Path) -> None:
+    """That of files, with pyelftools, and that of the plugins, without it."""
+    source, plain, packed = tmp_path / "a.c", tmp_path / "plain", tmp_path / "packed"
+    functions = (f"int f{number}(int one) {{ return one + {number}; }}" for number in range(200))
+    source.write_text("\n".join((*functions, "int main(void) { return f1(2); }\n")), encoding="ascii")
+    flags = ["-g", "-O1", "-fno-asynchronous-unwind-tables"]
+    subprocess.run(["gcc", *flags, str(source), "-o", str(plain)], check=True, timeout=60)
+    subprocess.run(["objcopy", f"--compress-debug-sections={kind}", str(plain), str(packed)], check=True, timeout=60)
+    found = {path: (by_files(path), by_plugins(path)) for path in (plain, packed)}
+    assert len(set(found[plain])) == 1
+    assert len(found[plain][0]) > 1000
+    assert found[packed] == found[plain]
+    assert packed.stat().st_size < plain.stat().st_size
+
+
+def by_files(path: Path) -> bytes:
+    with elf.opened(path) as binary:
+        section = binary.named(".debug_frame")
+        assert section is not None
+        return binary.contents(section)
+
+
+def by_plugins(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        sections = ElfSections(stream, amd64.ARCH)
+        number = sections.find(".debug_frame")
+        assert number is not None
+        return sections.contents(number)

@@ -25,6 +25,8 @@ class Event(NamedTuple):
     regs_user: int = 0
     ids: tuple[int, ...] = ()
     read_format: int = 0
+    user_chain: bool = False
+    """The kernel unwinds user stacks, too."""
     name: str = ""
     """Written in the feature with the descriptions of events; in a pipe, in a record of its own.  Empty: in neither."""
 
@@ -43,6 +45,7 @@ class Writer:
         self._events = events
         self._records: list[bytes] = []
         self._build_ids: list[bytes] = []
+        self._host: dict[int, str] = {}
 
     def pack(self, fields: str, *values: int) -> bytes:
         return struct.pack(self._mark + fields, *values)
@@ -92,6 +95,14 @@ class Writer:
         body = self.pack("IIQQQ", pid, pid, start, size, offset) + place + self.pack("II", prot, 2)
         self.add(10, 2 | (0x4000 if raw else 0), body + self._text(path) + self._id(pid, time))
 
+    def host(self, name: str, release: str) -> None:
+        """Set the name of the machine and the release of its kernel; only recordings through a pipe have them."""
+        self._host = {3: name, 4: release}
+
+    def deferred(self, pid: int, cookie: int, chain: Sequence[int], time: int) -> None:
+        """Add a PERF_RECORD_CALLCHAIN_DEFERRED."""
+        self.add(22, 2, self.pack(f"QQ{len(chain)}Q", cookie, len(chain), *chain) + self._id(pid, time))
+
     def build_id(self, path: str, build_id: str) -> None:
         raw = bytes.fromhex(build_id)
         field = raw.ljust(20, b"\0") + bytes([len(raw), 0, 0, 0])
@@ -140,12 +151,13 @@ class Writer:
         self.add(9, 2, body)
 
     def _attributes(self, event: Event) -> bytes:
-        bits = sum(1 << (63 - bit if self._is_big else bit) for bit in (8, 9, 13, 18, 23))
+        numbers = (8, 9, 13, 18, 23) if event.user_chain else (8, 9, 13, 18, 22, 23)
+        bits = sum(1 << (63 - bit if self._is_big else bit) for bit in numbers)
         fields = (1, 112, 0, 499, event.sample_type, event.read_format, bits, 0, 0, 0, 0, 0)
         return self.pack("IIQQQQQIIQQQ", *fields) + self.pack("QIi", event.regs_user, 4096, 0) + bytes(16)
 
-    def _machine_feature(self) -> bytes:
-        raw = self._text(self._machine)
+    def _text_feature(self, text: str) -> bytes:
+        raw = self._text(text)
         return self.pack("I", len(raw)) + raw
 
     def _descriptions(self) -> bytes:
@@ -168,9 +180,12 @@ class Writer:
             for event in self._events
             if event.name
         ]
-        machine = self.record(80, 0, self.pack("Q", ARCH) + self._machine_feature())
+        texts = {**self._host, ARCH: self._machine}
+        attributes += [
+            self.record(80, 0, self.pack("Q", number) + self._text_feature(text)) for number, text in texts.items()
+        ]
         magic = self.pack("Q", int.from_bytes(b"PERFILE2", "little"))
-        return magic + self.pack("Q", 16) + b"".join([*attributes, machine, *self._records, *self._build_ids])
+        return magic + self.pack("Q", 16) + b"".join([*attributes, *self._records, *self._build_ids])
 
     def file(self) -> bytes:
         """Return the recording as a file."""
@@ -182,7 +197,7 @@ class Writer:
         start = at + len(ids) + len(entries)
         records = b"".join(self._records)
         features = [(BUILD_ID, b"".join(self._build_ids))] if self._build_ids else []
-        features.append((ARCH, self._machine_feature()))
+        features.append((ARCH, self._text_feature(self._machine)))
         if any(event.name for event in self._events):
             features.append((EVENT_DESC, self._descriptions()))
         table, contents, place = b"", b"", start + len(records) + 16 * len(features)

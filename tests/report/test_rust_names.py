@@ -122,6 +122,13 @@ def test_a_name_with_a_huge_text_stays_mangled() -> None:
     assert demangle(f"{name}E") == f"{name}E"
 
 
+def test_work_for_long_names_of_cxx() -> None:
+    """Names of C++ have the form of legacy names up to their ends."""
+    name = "_ZN" + "2v82Ns1a" * 400 + "Ev"
+    assert demangle_rust(name) is None
+    assert demangle_rust(f"{name}17h0123456789abcdefE") is None
+
+
 def base_62(number: int) -> str:
     """Return a base-62 number with its end."""
     if not number:
