@@ -85,6 +85,7 @@ _MIN_KERNEL_ADDRESS = 1 << 30
 """The least distance of kernel addresses from 0, as numbers with a sign; they are negative."""
 _MAX_SLOTS = 256
 _BITS_OF_BYTE = 8
+_LOW_HALF = (1 << 32) - 1
 
 
 class Written(NamedTuple):
@@ -154,8 +155,10 @@ class Evaluator:
     def _rare(self, expression: Expression, state: State, pc: int) -> Value:
         kind = expression[0]
         if kind == MIXED:
-            bases = (self.value(operand, state, pc)[0] for operand in expression[1])
-            return UNKNOWN if any(map(self._frame.is_tracked, bases)) else OTHER
+            values = [self.value(operand, state, pc) for operand in expression[1]]
+            if any(map(self._is_surely_address, values)):
+                return ANYWHERE
+            return UNKNOWN if any(self._frame.is_tracked(base) for base, _ in values) else OTHER
         if kind == CHOICE:
             left, right = self.value(expression[1], state, pc), self.value(expression[2], state, pc)
             return self._frame.merge(left, right)
@@ -203,11 +206,18 @@ class Evaluator:
 
     def _opaque(self, value: Value) -> Value:
         """Return the knowledge about a result that was computed from a value."""
-        return ANYWHERE if self._may_be_address(value) else self._part(value)
+        return ANYWHERE if self._is_surely_address(value) else self._part(value)
 
     def _part(self, value: Value) -> Value:
         """Return the knowledge about a result from which a value cannot be found again as an address."""
         return UNKNOWN if self._frame.is_tracked(value[0]) else OTHER
+
+    def _is_surely_address(self, value: Value) -> bool:
+        """Return whether a value is an address in the frame, or was computed from one in a way that is not followed.
+
+        One of several values, of which one is an address, mostly is a number where something is computed from it.
+        """
+        return self._is_address(value[0]) or (value[1] == ANYWHERE[1] and has_reach(value))
 
     def _may_be_address(self, value: Value) -> bool:
         return self._is_address(value[0]) or has_reach(value)
@@ -248,9 +258,8 @@ class Evaluator:
                 return number(found - (1 << 8 * size) if signed and found >> (8 * size - 1) else found)
         if base in (UNKNOWN_BASE, STACK_BASE) and size == _WORD:
             held = UNKNOWN
-            for slot, value in state.slots.items() if has_reach(address) else ():
-                if self._reaches.overlaps(address, size, slot):
-                    held = self._reaches.merged(UNKNOWN_BASE, held, value)
+            for value in state.slots.values() if has_reach(address) else ():
+                held = self._reaches.merged(UNKNOWN_BASE, held, value)
             return held
         return UNKNOWN if state.leaked and size == _WORD else OTHER
 
@@ -314,7 +323,7 @@ class Evaluator:
             return self._below(value, -mask - 1)
         if has_reach(value) and _is_alignment(mask):
             return self._reaches.moved(value, mask + 1, 0)
-        return self._part(value) if mask >= 0 else self._opaque(value)
+        return self._part(value) if 0 <= mask <= _LOW_HALF else self._opaque(value)
 
     def _below(self, value: Value, most: int = 0) -> Value:
         """Return an address in the stack at or below another: something was allocated, or the stack was aligned.

@@ -213,9 +213,9 @@ class Interpreter:
     def _restored(self, function: CodeRange) -> frozenset[int]:
         """Return the callee-saved registers that hold what they held at the entry wherever a function is left."""
         if self._tracking is None:
-            registers = [number for number in self.machine.general if number in self.machine.preserved]
+            preserved = self.machine.preserved
             self._tracking = Interpreter(
-                self.image, self.machine, self._lifter, self.ranges, self.landing_pads, self._max_steps, registers
+                self.image, self.machine, self._lifter, self.ranges, self.landing_pads, self._max_steps, preserved
             )
             self._tracking.sweeps = self.sweeps
         run = self._tracking.run(function, {function.start: self._tracking.frame.entry()})

@@ -109,6 +109,7 @@ class Frame:
         :param link: the register with the return address, if it is not the ABI's.
         """
         registers: dict[int, Value] = {register: (ENTRY + register, 0) for register in self._machine.general}
+        registers.update({register: (ENTRY + register, 0) for register in self.also})  # also vector registers
         registers[DIRECTION] = number(1)
         top = self.entry_sp[1]
         registers[self.sp] = CFA, top - pushed

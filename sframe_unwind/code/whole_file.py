@@ -19,7 +19,7 @@ from sframe_unwind.code.findings import (
     counted,
     unknown_in,
 )
-from sframe_unwind.code.judgement import NOT_REACHED, PROVED, Judgement, Judgements, not_known
+from sframe_unwind.code.judgement import CFA_NOT_KNOWN, NOT_REACHED, PROVED, Judgement, Judgements, not_known
 from sframe_unwind.code.ranges import CodeRange, Starts
 from sframe_unwind.code.results import FunctionVerdicts, Results
 from sframe_unwind.workers import Lost, Progress, WorkerError, can_fork, in_order
@@ -317,7 +317,8 @@ def _not_wrong(part: Part, own: Part) -> Part:
     """Return the findings of one way into a function, without errors where its entry proves the rows right.
 
     One row cannot be right for two frames.  If a function is right from its entry, the code that jumps into it with
-    another frame is wrong, or was not followed correctly: the rows are unknown there.
+    another frame is wrong, or was not followed correctly: the rows are unknown there.  If it is only unknown where the
+    code leads with the same frame, the proof remains.
     """
 
     def is_proved(table: str, pc: int) -> bool:
@@ -325,7 +326,10 @@ def _not_wrong(part: Part, own: Part) -> Part:
         return judged is not None and judged.worst is Judgement.PROVED
 
     def of_both(table: str, pc: int, judged: Judgements) -> Judgements:
-        return _OF_ANOTHER_FRAME if judged.worst is Judgement.WRONG and is_proved(table, pc) else judged
+        if not is_proved(table, pc):
+            return judged
+        is_other = judged.worst is Judgement.WRONG or judged.why == CFA_NOT_KNOWN
+        return _OF_ANOTHER_FRAME if is_other else PROVED
 
     return Part(
         {

@@ -10,7 +10,9 @@ import pytest
 
 from sframe_unwind import elf
 from sframe_unwind.code import lifting, section_contents, shapes
+from sframe_unwind.code.evaluation import Written
 from sframe_unwind.code.findings import DWARF, Counts, FunctionResult, Unknown
+from sframe_unwind.code.interpretation import Passed
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import MACHINES
 from sframe_unwind.code.ranges import CodeRanges, Starts
@@ -63,31 +65,16 @@ def test_the_parts_of_a_section(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(contents._pieces) <= 4
 
 
+REST = (frozenset[int](), (), True, False, 0, True, False, True, True, frozenset[Written](), frozenset[Passed]())
+"""The fields of a result after those of its findings."""
+
+
 def test_the_results_of_functions_take_little_memory() -> None:
     count = 20_000
     random_ = random.Random(1)
     starts = [0x1000 + 64 * number for number in range(count)]
     ranges = CodeRanges((start, start + 40) for start in starts)
-    plain = FunctionResult(
-        start=0,
-        instructions=0,
-        counts={},
-        findings=(),
-        unknown=(),
-        wanted={},
-        elsewhere={},
-        continued=frozenset(),
-        called=(),
-        returns=True,
-        changes_fp=False,
-        moves_sp=0,
-        comes_back=True,
-        presumes=False,
-        complete=True,
-        ends_as_entered=True,
-        stores=frozenset(),
-        passed=frozenset(),
-    )
+    plain = FunctionResult(0, 0, {}, (), (), {}, {}, *REST)
     given = {}
     for start in starts:
         size = random_.randrange(100)
@@ -112,26 +99,7 @@ def test_the_results_of_functions_take_little_memory() -> None:
 
 def test_what_was_found_at_an_address_moves_with_its_function() -> None:
     unknown = (Unknown(0x1010, DWARF, "why", 0x1004, "nop", 1), Unknown(0x1020, DWARF, "why", None, "", 2))
-    found = FunctionResult(
-        start=0x1000,
-        instructions=9,
-        counts={},
-        findings=(),
-        unknown=unknown,
-        wanted={},
-        elsewhere={},
-        continued=frozenset(),
-        called=(),
-        returns=True,
-        changes_fp=False,
-        moves_sp=0,
-        comes_back=True,
-        presumes=False,
-        complete=True,
-        ends_as_entered=True,
-        stores=frozenset(),
-        passed=frozenset(),
-    )
+    found = FunctionResult(0x1000, 9, {}, (), unknown, {}, {}, *REST)
     moved = found.at(0x3000)
     assert [(one.address, one.origin) for one in moved.unknown] == [(0x3010, 0x3004), (0x3020, None)]
     assert moved.at(0x1000) == found
