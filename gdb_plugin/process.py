@@ -90,10 +90,7 @@ class Process:
         self._all_listed = self._run_time_looked_for = False
         self._planner: Planner | None = None
         self._rule_judge: JudgeRule | None = None
-        first = Registers(architecture, arch)
-        self._registers = {architecture: first}
-        self.pc_register = first.pc
-        """The pc register of the first frame; it has the same number in all frames of a process."""
+        self._registers = {architecture: Registers(architecture, arch)}
         self._settings = Settings()
         self._forget_plans()
         self.is_kernel_wanted = False

@@ -120,7 +120,7 @@ class SFrameUnwinder(Unwinder):
         if pc is not None:
             history.last = (level, pc, None, False)
             return None
-        pc = frame.pc() if TELLS_PC else int(frame.read_register(process.pc_register)) & ADDRESS_MASK
+        pc = frame.pc() if TELLS_PC else int(frame.read_register(process.registers(frame).pc)) & ADDRESS_MASK
         last, history.last = history.last, (level, pc, None, False)
         if level <= last[0] and process.popping.unknown:
             self._begin_chain(frame, process, pc)
