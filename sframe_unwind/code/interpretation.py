@@ -218,6 +218,9 @@ class Interpreter:
                 self.image, self.machine, self._lifter, self.ranges, self.landing_pads, self._max_steps, preserved
             )
             self._tracking.sweeps = self.sweeps
+            self._tracking.not_returning = self.not_returning  # what is learned later, too
+            self._tracking.moving_sp, self._tracking.coming_back = self.moving_sp, self.coming_back
+        self._tracking.unentered = self.unentered
         run = self._tracking.run(function, {function.start: self._tracking.frame.entry()})
         return run.restored if run.complete else frozenset()
 
