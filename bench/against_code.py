@@ -34,7 +34,7 @@ def rows() -> Iterator[Row]:
     for name in LIBRARIES:
         path, what = FOLDER / name, f"verify --against code {name}"
         if not path.exists():
-            yield Row(PART, what, (), "", FASTER, "the library is not installed")
+            yield Row(part=PART, what=what, values=(), unit="", target=FASTER, detail="the library is not installed")
             continue
         runs = [[float(word) for word in printed(_CHECK, path, _TIMEOUT)] for _ in range(ROUNDS)]
         yield Row(PART, f"{what}: instructions a second", [speed for speed, _ in runs], "", FASTER)

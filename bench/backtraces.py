@@ -27,13 +27,20 @@ def rows() -> Iterator[Row]:
     """Measure, and yield the rows of the table."""
     gdbs = all_gdbs()
     if not any(gdb.installed for gdb in gdbs):
-        yield Row(PART, "GDB from PyPI", (), "", AT_MOST, "not in this environment")
+        yield Row(part=PART, what="GDB from PyPI", values=(), unit="", target=AT_MOST, detail="not in this environment")
     for gdb in gdbs:
         for variant in VARIANTS:
             try:
                 yield from _of(gdb, variant)
             except Unavailable as error:
-                yield Row(PART, f"{gdb.name}, recursion {variant}", (), "", AT_MOST, str(error))
+                yield Row(
+                    part=PART,
+                    what=f"{gdb.name}, recursion {variant}",
+                    values=(),
+                    unit="",
+                    target=AT_MOST,
+                    detail=str(error),
+                )
 
 
 def _of(gdb: Gdb, variant: str) -> Iterator[Row]:
@@ -45,14 +52,21 @@ def _of(gdb: Gdb, variant: str) -> Iterator[Row]:
         ("least", "the least in Python", None),
     ):
         yield Row(
-            PART,
-            f"{gdb.name}, recursion {variant}: {meaning} / off",
-            ratios(times[mode], times["off"]),
-            "x",
-            target,
-            medians("ms", **{mode: times[mode], "off": times["off"]}),
+            part=PART,
+            what=f"{gdb.name}, recursion {variant}: {meaning} / off",
+            values=ratios(times[mode], times["off"]),
+            unit="x",
+            target=target,
+            detail=medians("ms", **{mode: times[mode], "off": times["off"]}),
         )
     if variant == VARIANTS[0]:
         times = gdb.call(recursion(variant), "outermost", depth=MANY * 4 // 5 + 100, rounds=ROUNDS, frames=MANY)
         what = f"{gdb.name}, recursion {variant}: bt -1 of {MANY:,} frames, mode always / off"
-        yield Row(PART, what, ratios(times["always"], times["off"]), "x", OUTERMOST_AT_MOST, medians("ms", **times))
+        yield Row(
+            part=PART,
+            what=what,
+            values=ratios(times["always"], times["off"]),
+            unit="x",
+            target=OUTERMOST_AT_MOST,
+            detail=medians("ms", **times),
+        )

@@ -48,7 +48,7 @@ def rows() -> Iterator[Row]:
     try:
         path, tools = program.build(3), provide(_RELEASE, "x86_64")
     except (Unavailable, ToolchainUnavailable) as error:
-        yield Row(PART, what, (), "", SLOWER, str(error))
+        yield Row(part=PART, what=what, values=(), unit="", target=SLOWER, detail=str(error))
         return
     times = alternate(
         ROUNDS,
@@ -58,7 +58,14 @@ def rows() -> Iterator[Row]:
         },
     )
     slower = ratios(times["dump"], times["readelf"])
-    yield Row(PART, f"{what}: dump / readelf --sframe", slower, "x", SLOWER, medians("s", **times))
+    yield Row(
+        part=PART,
+        what=f"{what}: dump / readelf --sframe",
+        values=slower,
+        unit="x",
+        target=SLOWER,
+        detail=medians("s", **times),
+    )
     yield _lookups(path)
 
 
@@ -86,7 +93,7 @@ def _starts(python: _Python) -> Iterator[Row]:
     try:
         file = recursion("O2")
     except Unavailable as error:
-        yield Row(PART, "start", (), "", START, str(error))
+        yield Row(part=PART, what="start", values=(), unit="", target=START, detail=str(error))
         return
     command = [python.path, "-m", "sframe_unwind"]
     times = alternate(
@@ -101,9 +108,23 @@ def _starts(python: _Python) -> Iterator[Row]:
         },
     )
     detail = medians("ms", python=times["python"])
-    yield Row(PART, f"--version, {python.name}", _milliseconds(times["version"]), "ms", VERSION, detail)
+    yield Row(
+        part=PART,
+        what=f"--version, {python.name}",
+        values=_milliseconds(times["version"]),
+        unit="ms",
+        target=VERSION,
+        detail=detail,
+    )
     detail = medians("ms", python=times["python"], pyelftools=times["pyelftools"])
-    yield Row(PART, f"dump of a small program, {python.name}", _milliseconds(times["dump"]), "ms", START, detail)
+    yield Row(
+        part=PART,
+        what=f"dump of a small program, {python.name}",
+        values=_milliseconds(times["dump"]),
+        unit="ms",
+        target=START,
+        detail=detail,
+    )
 
 
 def _lookups(path: Path) -> Row:
@@ -122,7 +143,14 @@ def _lookups(path: Path) -> Row:
             commands["addr2line_for_a_50th"] = (peer, "-f", "-e", str(path))
         times = alternate(ROUNDS, {name: partial(_run, command, files[name]) for name, command in commands.items()})
     each = [(more - less) / LOOKUPS * SCALES["µs"] for more, less in zip(times["many"], times["one"])]
-    return Row(PART, f"lookup of {LOOKUPS:,} addresses, each", each, "µs", LOOKUP, medians("s", **times))
+    return Row(
+        part=PART,
+        what=f"lookup of {LOOKUPS:,} addresses, each",
+        values=each,
+        unit="µs",
+        target=LOOKUP,
+        detail=medians("s", **times),
+    )
 
 
 def _milliseconds(seconds: Sequence[float]) -> list[float]:

@@ -26,7 +26,7 @@ def rows() -> Iterator[Row]:
             native = recursion("O2")
             converted = _converted(native, Path(folder))
         except Unavailable as error:
-            yield Row(PART, "recursion O2", (), "", AT_MOST, str(error))
+            yield Row(part=PART, what="recursion O2", values=(), unit="", target=AT_MOST, detail=str(error))
             return
         debuggers: list[Gdb | Lldb] = [*all_gdbs(), *all_lldbs()]
         for debugger in debuggers:
@@ -39,7 +39,14 @@ def _of(debugger: Gdb | Lldb, native: Path, converted: Path) -> Row:
         for name, program in (("converted", converted), ("native", native))
     }
     what = f"{debugger.name}, recursion O2 without its .eh_frame: converted / native"
-    return Row(PART, what, ratios(times["converted"], times["native"]), "x", AT_MOST, medians("ms", **times))
+    return Row(
+        part=PART,
+        what=what,
+        values=ratios(times["converted"], times["native"]),
+        unit="x",
+        target=AT_MOST,
+        detail=medians("ms", **times),
+    )
 
 
 def _converted(program: Path, folder: Path) -> Path:

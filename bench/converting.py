@@ -21,7 +21,9 @@ def rows() -> Iterator[Row]:
     """Measure from opening the file to the copy that has its name."""
     library = next((Path(path) for path in LIBRARIES if Path(path).exists()), None)
     if library is None:
-        yield Row(PART, "a C library", (), "", SLOWER, "none at " + ", ".join(LIBRARIES))
+        yield Row(
+            part=PART, what="a C library", values=(), unit="", target=SLOWER, detail="none at " + ", ".join(LIBRARIES)
+        )
         return
     with tempfile.TemporaryDirectory() as folder:
         times = alternate(
@@ -32,7 +34,14 @@ def rows() -> Iterator[Row]:
             },
         )
     slower = ratios(times["convert"], times["pyelftools"])
-    yield Row(PART, f"{library.name} to version 3: convert / pyelftools", slower, "x", SLOWER, medians("s", **times))
+    yield Row(
+        part=PART,
+        what=f"{library.name} to version 3: convert / pyelftools",
+        values=slower,
+        unit="x",
+        target=SLOWER,
+        detail=medians("s", **times),
+    )
 
 
 def _convert(library: Path, copy: Path) -> None:

@@ -31,14 +31,21 @@ def rows() -> Iterator[Row]:
         try:
             yield _faster(version)
         except Unavailable as error:
-            yield Row(PART, f"version {version}", (), "", FASTER, str(error))
+            yield Row(part=PART, what=f"version {version}", values=(), unit="", target=FASTER, detail=str(error))
     try:
         yield _cfi_faster(program.build(3), f"CFI of {program.FUNCTIONS:,} functions")
     except Unavailable as error:
-        yield Row(PART, "CFI", (), "", CFI_FASTER, str(error))
+        yield Row(part=PART, what="CFI", values=(), unit="", target=CFI_FASTER, detail=str(error))
     library = next((Path(path) for path in LIBRARIES if Path(path).exists()), None)
     if library is None:
-        yield Row(PART, "CFI of a C library", (), "", CFI_FASTER, "none at " + ", ".join(LIBRARIES))
+        yield Row(
+            part=PART,
+            what="CFI of a C library",
+            values=(),
+            unit="",
+            target=CFI_FASTER,
+            detail="none at " + ", ".join(LIBRARIES),
+        )
     else:
         yield _cfi_faster(library, f"CFI of {library.name}")
 
@@ -49,12 +56,12 @@ def _cfi_faster(path: Path, what: str) -> Row:
     if decode_all_dwarf(path) != functions:
         raise BenchError(f"{path}: pyelftools does not find {functions} functions")
     return Row(
-        PART,
-        f"{what}, {counted:,} rows: pyelftools / ours",
-        ratios(times["pyelftools"], times["ours"]),
-        "x",
-        CFI_FASTER,
-        medians("ms", **times),
+        part=PART,
+        what=f"{what}, {counted:,} rows: pyelftools / ours",
+        values=ratios(times["pyelftools"], times["ours"]),
+        unit="x",
+        target=CFI_FASTER,
+        detail=medians("ms", **times),
     )
 
 
@@ -73,12 +80,12 @@ def _faster(version: int) -> Row:
     counted = sum(1 for section in elf.load(path) for function in section.functions() for _ in _rules(function))
     times = alternate(ROUNDS, {"sframe": lambda: decode_sframe(path), "pyelftools": lambda: decode_dwarf(path)})
     return Row(
-        PART,
-        f"version {version}: {program.FUNCTIONS:,} functions, {counted:,} rows: pyelftools / SFrame",
-        ratios(times["pyelftools"], times["sframe"]),
-        "x",
-        FASTER,
-        medians("ms", **times),
+        part=PART,
+        what=f"version {version}: {program.FUNCTIONS:,} functions, {counted:,} rows: pyelftools / SFrame",
+        values=ratios(times["pyelftools"], times["sframe"]),
+        unit="x",
+        target=FASTER,
+        detail=medians("ms", **times),
     )
 
 

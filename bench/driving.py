@@ -63,28 +63,42 @@ _WORK = (
         expected="done",
         target=ON_CALLERS,
     ),
-    Work(f"{LIBRARIES} dlopens with a stop after each", "loads", LIBRARIES, "driving", f"load . {LIBRARIES}", "main"),
-    Work(f"{THREADS:,} threads, thread apply all bt", "threads", THREADS, "threads", f"{THREADS} {FRAMES}", "pause"),
+    Work(
+        what=f"{LIBRARIES} dlopens with a stop after each",
+        name="loads",
+        times=LIBRARIES,
+        program="driving",
+        arguments=f"load . {LIBRARIES}",
+        stop_at="main",
+    ),
+    Work(
+        what=f"{THREADS:,} threads, thread apply all bt",
+        name="threads",
+        times=THREADS,
+        program="threads",
+        arguments=f"{THREADS} {FRAMES}",
+        stop_at="pause",
+    ),
 )
 _IN_AUTO = (
     Work(
-        f"{RELOADS} times dlopen and dlclose",
-        "loads",
-        RELOADS,
-        "driving",
-        f"reload . {RELOADS}",
-        "main",
+        what=f"{RELOADS} times dlopen and dlclose",
+        name="loads",
+        times=RELOADS,
+        program="driving",
+        arguments=f"reload . {RELOADS}",
+        stop_at="main",
         target=RELOADING,
     ),
     Work("no SFrame, 2,000 stepi", "stepi", 2_000, "plain/driving", _LONG, target=SLEEPING),
     Work("no SFrame, 500 next", "next", 500, "plain/driving", _LONG, target=SLEEPING),
     Work(
-        f"no SFrame, {RELOADS} times dlopen and dlclose",
-        "loads",
-        RELOADS,
-        "plain/driving",
-        f"reload ./plain {RELOADS}",
-        "main",
+        what=f"no SFrame, {RELOADS} times dlopen and dlclose",
+        name="loads",
+        times=RELOADS,
+        program="plain/driving",
+        arguments=f"reload ./plain {RELOADS}",
+        stop_at="main",
         target=SLEEPING,
     ),
 )
@@ -99,7 +113,7 @@ def rows() -> Iterator[Row]:
             driving_with_libraries(folder, LIBRARIES)
             driving_with_libraries(folder / "plain", 1, sframe=False)
         except Unavailable as error:
-            yield Row(PART, "moving a program", (), "", AT_MOST, str(error))
+            yield Row(part=PART, what="moving a program", values=(), unit="", target=AT_MOST, detail=str(error))
             return
         for gdb in all_gdbs():
             for work in _WORK:
@@ -127,7 +141,14 @@ def _in_auto(gdb: Gdb, work: Work, folder: Path) -> Row:
     modes = {"without": None, "auto": "auto"}
     times = in_turns(ROUNDS, {name: partial(_seconds, gdb, work, folder, mode) for name, mode in modes.items()})
     what = f"{gdb.name}, {work.what}: mode auto / no plugin"
-    return Row(PART, what, ratios(times["auto"], times["without"]), "x", work.target, medians("ms", **times))
+    return Row(
+        part=PART,
+        what=what,
+        values=ratios(times["auto"], times["without"]),
+        unit="x",
+        target=work.target,
+        detail=medians("ms", **times),
+    )
 
 
 def _of(gdb: Gdb, work: Work, folder: Path) -> Iterator[Row]:
@@ -135,5 +156,12 @@ def _of(gdb: Gdb, work: Work, folder: Path) -> Iterator[Row]:
     times = in_turns(ROUNDS, {name: partial(_seconds, gdb, work, folder, mode) for name, mode in modes.items()})
     what = f"{gdb.name}, {work.what}"
     always, off = ratios(times["always"], times["off"]), ratios(times["off"], times["without"])
-    yield Row(PART, f"{what}: mode always / off", always, "x", work.target, medians("ms", **times))
+    yield Row(
+        part=PART,
+        what=f"{what}: mode always / off",
+        values=always,
+        unit="x",
+        target=work.target,
+        detail=medians("ms", **times),
+    )
     yield Row(PART, f"{what}: mode off / no plugin", off, "x", OFF)

@@ -26,13 +26,22 @@ def rows() -> Iterator[Row]:
     """Measure a stop followed by `bt`."""
     lldbs = all_lldbs()
     if not lldbs:
-        yield Row(PART, "LLDB from PyPI", (), "", AT_MOST, "not in this environment")
+        yield Row(
+            part=PART, what="LLDB from PyPI", values=(), unit="", target=AT_MOST, detail="not in this environment"
+        )
     for lldb in lldbs:
         for variant in VARIANTS:
             try:
                 yield from _of(lldb, variant)
             except Unavailable as error:
-                yield Row(PART, f"{lldb.name}, recursion {variant}", (), "", AT_MOST, str(error))
+                yield Row(
+                    part=PART,
+                    what=f"{lldb.name}, recursion {variant}",
+                    values=(),
+                    unit="",
+                    target=AT_MOST,
+                    detail=str(error),
+                )
 
 
 def _of(lldb: Lldb, variant: str) -> Iterator[Row]:
@@ -49,9 +58,23 @@ def _of(lldb: Lldb, variant: str) -> Iterator[Row]:
     modes = times(ROUNDS, "off", "always", "strict")
     for mode, target in (("always", AT_MOST), ("strict", STRICT_AT_MOST)):
         detail = medians("ms", **{mode: modes[mode], "off": modes["off"]})
-        yield Row(PART, f"{name}: mode {mode} / off", ratios(modes[mode], modes["off"]), "x", target, detail)
+        yield Row(
+            part=PART,
+            what=f"{name}: mode {mode} / off",
+            values=ratios(modes[mode], modes["off"]),
+            unit="x",
+            target=target,
+            detail=detail,
+        )
     # Each in a session of its own: a second provider, even one that does not apply, makes LLDB 22.1 take 16 times as
     # long for LLDB's own frames.
     turns = in_turns(PAIRS, {mode: partial(once, mode) for mode in ("strict", "least")})
     what = f"{name}: mode strict / the least of a script"
-    yield Row(PART, what, ratios(turns["strict"], turns["least"]), "x", OVER_LEAST_AT_MOST, medians("ms", **turns))
+    yield Row(
+        part=PART,
+        what=what,
+        values=ratios(turns["strict"], turns["least"]),
+        unit="x",
+        target=OVER_LEAST_AT_MOST,
+        detail=medians("ms", **turns),
+    )

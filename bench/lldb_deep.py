@@ -25,13 +25,15 @@ def rows() -> Iterator[Row]:
     """Measure processor seconds of LLDB; each round is a session of its own."""
     lldbs = all_lldbs()
     if not lldbs:
-        yield Row(PART, "LLDB from PyPI", (), "", AT_MOST, "not in this environment")
+        yield Row(
+            part=PART, what="LLDB from PyPI", values=(), unit="", target=AT_MOST, detail="not in this environment"
+        )
     with tempfile.TemporaryDirectory() as name:
         try:
             program = compiled("deep.c", Path(name) / "deep", "-g", "-DALONE")
             stripped = compiled("deep.c", Path(name) / "stripped", "-DALONE", "-s")
         except Unavailable as error:
-            yield Row(PART, "a deep recursion", (), "", AT_MOST, str(error))
+            yield Row(part=PART, what="a deep recursion", values=(), unit="", target=AT_MOST, detail=str(error))
             return
         for lldb in lldbs:
             for depth in DEPTHS:
@@ -47,7 +49,14 @@ def _deep(lldb: Lldb, program: Path, depth: int) -> Row:
 
     times = in_turns(ROUNDS, {"with": partial(seconds, True), "without": partial(seconds, False)})
     what = f"{lldb.name}, depth {depth:,}: run to a breakpoint, next, bt 20: with / no plugin"
-    return Row(PART, what, ratios(times["with"], times["without"]), "x", AT_MOST, medians("ms", **times))
+    return Row(
+        part=PART,
+        what=what,
+        values=ratios(times["with"], times["without"]),
+        unit="x",
+        target=AT_MOST,
+        detail=medians("ms", **times),
+    )
 
 
 def _overflow(lldb: Lldb, program: Path, kind: str) -> Row:

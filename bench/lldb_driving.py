@@ -22,7 +22,9 @@ def rows() -> Iterator[Row]:
     """Measure; each round is a session of its own, so that nothing is known beforehand."""
     lldbs = all_lldbs()
     if not lldbs:
-        yield Row(PART, "LLDB from PyPI", (), "", AT_MOST, "not in this environment")
+        yield Row(
+            part=PART, what="LLDB from PyPI", values=(), unit="", target=AT_MOST, detail="not in this environment"
+        )
     yield from map(_of, lldbs)
 
 
@@ -40,4 +42,11 @@ def _of(lldb: Lldb) -> Row:
     in_turns(1, measures)  # warms up
     times = in_turns(ROUNDS, measures)
     what = f"{lldb.name}, {len(_COMMANDS)} commands: mode always / off"
-    return Row(PART, what, ratios(times["always"], times["off"]), "x", AT_MOST, medians("ms", **times))
+    return Row(
+        part=PART,
+        what=what,
+        values=ratios(times["always"], times["off"]),
+        unit="x",
+        target=AT_MOST,
+        detail=medians("ms", **times),
+    )

@@ -26,13 +26,15 @@ def rows() -> Iterator[Row]:
     """Measure the resident memory of LLDB, once for each mode, in a session of its own."""
     lldbs = all_lldbs()
     if not lldbs:
-        yield Row(PART, "LLDB from PyPI", (), "", AT_MOST, "not in this environment")
+        yield Row(
+            part=PART, what="LLDB from PyPI", values=(), unit="", target=AT_MOST, detail="not in this environment"
+        )
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "driving"
         try:
             compiled("driving.c", program, "-g", "-ldl")
         except Unavailable as error:
-            yield Row(PART, "stops", (), "", AT_MOST, str(error))
+            yield Row(part=PART, what="stops", values=(), unit="", target=AT_MOST, detail=str(error))
             return
         for lldb in lldbs:
             yield from _of(lldb, program)
@@ -46,4 +48,6 @@ def _of(lldb: Lldb, program: Path) -> Iterator[Row]:
     off = grown("off")
     for mode, (meaning, target) in _MEANINGS.items():
         what = f"{lldb.name}, {STOPS:,} stops at depth {DEPTH}: {meaning} - off"
-        yield Row(PART, what, [grown(mode) - off], "MB", target, f"off {off:.1f} MB")
+        yield Row(
+            part=PART, what=what, values=[grown(mode) - off], unit="MB", target=target, detail=f"off {off:.1f} MB"
+        )

@@ -49,13 +49,15 @@ def rows() -> Iterator[Row]:
     """Measure CPU seconds of LLDB; each round is a session of its own for each mode."""
     lldbs = all_lldbs()
     if not lldbs:
-        yield Row(PART, "LLDB from PyPI", (), "", AT_MOST, "not in this environment")
+        yield Row(
+            part=PART, what="LLDB from PyPI", values=(), unit="", target=AT_MOST, detail="not in this environment"
+        )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         try:
             driving_with_libraries(folder, LIBRARIES)
         except Unavailable as error:
-            yield Row(PART, "moving a program", (), "", AT_MOST, str(error))
+            yield Row(part=PART, what="moving a program", values=(), unit="", target=AT_MOST, detail=str(error))
             return
         for lldb in lldbs:
             for work in _WORK:
@@ -78,6 +80,13 @@ def _of(lldb: Lldb, work: Work, folder: Path) -> Iterator[Row]:
     times = in_turns(ROUNDS, {mode: partial(seconds, mode) for mode in (*_WITHOUT, "off", "always")})
     what = f"{lldb.name}, {work.what}"
     always, off, again = (ratios(times[mode], times["without"]) for mode in ("always", "off", "again"))
-    yield Row(PART, f"{what}: mode always / no plugin", always, "x", work.target, medians("ms", **times))
+    yield Row(
+        part=PART,
+        what=f"{what}: mode always / no plugin",
+        values=always,
+        unit="x",
+        target=work.target,
+        detail=medians("ms", **times),
+    )
     yield Row(PART, f"{what}: mode off / no plugin", off, "x", OFF)
     yield Row(PART, f"{what}: no plugin, again / no plugin", again, "x")

@@ -18,7 +18,9 @@ def rows() -> Iterator[Row]:
     """Measure.  The warm-up round creates the compiled modules."""
     lldbs = all_lldbs()
     if not lldbs:
-        yield Row(PART, "LLDB from PyPI", (), "", AT_MOST, "not in this environment")
+        yield Row(
+            part=PART, what="LLDB from PyPI", values=(), unit="", target=AT_MOST, detail="not in this environment"
+        )
     yield from map(_added, lldbs)
 
 
@@ -31,4 +33,11 @@ def _added(lldb: Lldb) -> Row:
     python = ("-O", "script None")
     times = alternate(ROUNDS, {"with": lambda: lldb.run(*python, *load), "without": lambda: lldb.run(*python)})
     added = [(more - less) * SCALES["ms"] for more, less in zip(times["with"], times["without"])]
-    return Row(PART, f"{lldb.name}: loading the plugin", added, "ms", AT_MOST, medians("ms", **times))
+    return Row(
+        part=PART,
+        what=f"{lldb.name}: loading the plugin",
+        values=added,
+        unit="ms",
+        target=AT_MOST,
+        detail=medians("ms", **times),
+    )

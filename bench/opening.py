@@ -31,7 +31,7 @@ def rows() -> Iterator[Row]:
         try:
             small, large = (_Program(program.build(version, copies)) for copies in (1, COPIES))
         except Unavailable as error:
-            yield Row(PART, f"version {version}", (), "", AT_MOST, str(error))
+            yield Row(part=PART, what=f"version {version}", values=(), unit="", target=AT_MOST, detail=str(error))
             continue
         for source in ("file", "bytes"):
             times = alternate(ROUNDS, {"small": small.opening(source), "large": large.opening(source)})
@@ -45,12 +45,12 @@ def rows() -> Iterator[Row]:
                 AT_MOST,
             )
             yield Row(
-                PART,
-                f"{what}: {large.size:,} / {small.size:,}",
-                ratios(each["large"], each["small"]),
-                "x",
-                GROWTH,
-                medians("ms", **each),
+                part=PART,
+                what=f"{what}: {large.size:,} / {small.size:,}",
+                values=ratios(each["large"], each["small"]),
+                unit="x",
+                target=GROWTH,
+                detail=medians("ms", **each),
             )
 
 

@@ -49,7 +49,7 @@ def rows() -> Iterator[Row]:
         try:
             recorded = _recorded(Path(folder), 4096)
         except Unavailable as error:
-            yield Row(PART, what, (), "s", BY_SFRAME, str(error))
+            yield Row(part=PART, what=what, values=(), unit="s", target=BY_SFRAME, detail=str(error))
             return
         _repeat(recorded, path, samples=SAMPLES)
         _repeat(_recorded(Path(folder), 32768), large, size=LARGE)

@@ -30,14 +30,21 @@ def rows() -> Iterator[Row]:
     try:
         program = build_generated("amd64", LIBUNWIND)
     except ToolchainUnavailable as error:
-        yield Row(PART, "in GDB", (), "", FIRST, str(error))
+        yield Row(part=PART, what="in GDB", values=(), unit="", target=FIRST, detail=str(error))
         return
     for gdb in all_gdbs():
         times = gdb.call(program, "run_time_code", procedures=PROCEDURES, rounds=ROUNDS)
         for what, target in (("first", FIRST), ("after", AFTER)):
             added = [(more - less) * SCALES["ms"] for more, less in zip(times[f"{what} many"], times[f"{what} few"])]
             made_of = medians("ms", **{f"{few}_procedures": times[f"{what} {few}"] for few in ("many", "few")})
-            yield Row(PART, f"{gdb.name}: {PROCEDURES:,} procedures, {_TITLES[what]}", added, "ms", target, made_of)
+            yield Row(
+                part=PART,
+                what=f"{gdb.name}: {PROCEDURES:,} procedures, {_TITLES[what]}",
+                values=added,
+                unit="ms",
+                target=target,
+                detail=made_of,
+            )
 
 
 def _core() -> Iterator[Row]:

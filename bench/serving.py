@@ -86,7 +86,7 @@ def rows() -> Iterator[Row]:
             program = compiled("server.c", Path(folder) / "server")
             peers = [_needed("eu-stack", "elfutils"), _needed("gdb", "gdb")]
         except Unavailable as error:
-            yield Row(PART, f"{what}: stopped", (), "x", STOPPED, str(error))
+            yield Row(part=PART, what=f"{what}: stopped", values=(), unit="x", target=STOPPED, detail=str(error))
             return
         with _Server(program) as server:
             process = str(server.process)
@@ -99,9 +99,23 @@ def rows() -> Iterator[Row]:
     stopped = {name: [one.stopped for one in found] for name, found in taken.items()}
     whole = {name: [one.whole for one in found] for name, found in taken.items()}
     ratio = ratios(stopped["backtrace"], stopped["eu_stack"])
-    yield Row(PART, f"{what}: longest stop, backtrace / eu-stack", ratio, "x", STOPPED, medians("ms", **stopped))
+    yield Row(
+        part=PART,
+        what=f"{what}: longest stop, backtrace / eu-stack",
+        values=ratio,
+        unit="x",
+        target=STOPPED,
+        detail=medians("ms", **stopped),
+    )
     milliseconds = [one * SCALES["ms"] for one in whole["backtrace"]]
-    yield Row(PART, f"{what}: whole command", milliseconds, "ms", None, medians("ms", **whole))
+    yield Row(
+        part=PART,
+        what=f"{what}: whole command",
+        values=milliseconds,
+        unit="ms",
+        target=None,
+        detail=medians("ms", **whole),
+    )
 
 
 def _alternate(server: _Server, commands: Mapping[str, Sequence[str]]) -> dict[str, list[_Taken]]:

@@ -18,7 +18,7 @@ def rows() -> Iterator[Row]:
     """Measure.  The warm-up round creates the compiled modules."""
     gdbs = all_gdbs()
     if not any(gdb.installed for gdb in gdbs):
-        yield Row(PART, "GDB from PyPI", (), "", AT_MOST, "not in this environment")
+        yield Row(part=PART, what="GDB from PyPI", values=(), unit="", target=AT_MOST, detail="not in this environment")
     yield from map(_added, gdbs)
 
 
@@ -29,4 +29,11 @@ def _added(gdb: Gdb) -> Row:
         raise BenchError(f"{gdb.name}: the plugin did not start: {said.strip()}")
     times = alternate(ROUNDS, {"with": lambda: gdb.run(*source), "without": lambda: gdb.run()})
     added = [(more - less) * SCALES["ms"] for more, less in zip(times["with"], times["without"])]
-    return Row(PART, f"{gdb.name}: sourcing the plugin", added, "ms", AT_MOST, medians("ms", **times))
+    return Row(
+        part=PART,
+        what=f"{gdb.name}: sourcing the plugin",
+        values=added,
+        unit="ms",
+        target=AT_MOST,
+        detail=medians("ms", **times),
+    )

@@ -54,7 +54,14 @@ def rows() -> Iterator[Row]:
         raise BenchError(f"survey: {found[1]} with one process, {found[2]} with two")
     faster = ratios(times["1 process"], times["2 processes"])
     what = f"{len(libraries)} libraries with their code"
-    yield Row(PART, f"{what}: 1 process / 2 processes", faster, "x", FASTER, medians("s", **times))
+    yield Row(
+        part=PART,
+        what=f"{what}: 1 process / 2 processes",
+        values=faster,
+        unit="x",
+        target=FASTER,
+        detail=medians("s", **times),
+    )
     for name in ("instructions", "functions"):
         speeds = [getattr(found[2], name) / seconds for seconds in times["2 processes"]]
         yield Row(PART, f"{name} a second, 2 processes", speeds, "")

@@ -32,7 +32,7 @@ def rows() -> Iterator[Row]:
             if gdb is None:
                 raise Unavailable("no GDB to write a core file")
         except Unavailable as error:
-            yield Row(PART, what, (), "s", WHOLE, str(error))
+            yield Row(part=PART, what=what, values=(), unit="s", target=WHOLE, detail=str(error))
             return
         core = Path(folder) / "core"
         command = [str(program), str(THREADS), str(FRAMES - _BELOW)]

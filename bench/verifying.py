@@ -31,11 +31,18 @@ def rows() -> Iterator[Row]:
     try:
         path = program.build(3)
     except Unavailable as error:
-        yield Row(PART, what, (), "", SLOWER, str(error))
+        yield Row(part=PART, what=what, values=(), unit="", target=SLOWER, detail=str(error))
         return
     times = alternate(ROUNDS, {"verify": lambda: _verify(path), "pyelftools": lambda: decode_dwarf(path)})
     slower = ratios(times["verify"], times["pyelftools"])
-    yield Row(PART, f"{what}: verify / pyelftools", slower, "x", SLOWER, medians("s", **times))
+    yield Row(
+        part=PART,
+        what=f"{what}: verify / pyelftools",
+        values=slower,
+        unit="x",
+        target=SLOWER,
+        detail=medians("s", **times),
+    )
     yield Row(PART, f"{what}: peak memory", [peak(_VERIFY, path, _TIMEOUT) * 1024 / 1e6], "MB", MEMORY)
 
 

@@ -41,7 +41,7 @@ def rows() -> Iterator[Row]:
         try:
             yield _each_frame(variant)
         except Unavailable as error:
-            yield Row(PART, f"recursion {variant}", (), "", AT_MOST, str(error))
+            yield Row(part=PART, what=f"recursion {variant}", values=(), unit="", target=AT_MOST, detail=str(error))
 
 
 def _each_frame(variant: str) -> Row:
@@ -64,7 +64,14 @@ def _each_frame(variant: str) -> Row:
     frames = walk()
     times = alternate(ROUNDS, {"walk": walk})
     each = [seconds / frames * SCALES["µs"] for seconds in times["walk"]]
-    return Row(PART, f"recursion {variant}: {frames:,} frames, each", each, "µs", AT_MOST, medians("ms", **times))
+    return Row(
+        part=PART,
+        what=f"recursion {variant}: {frames:,} frames, each",
+        values=each,
+        unit="µs",
+        target=AT_MOST,
+        detail=medians("ms", **times),
+    )
 
 
 def reader(snapshot: StackCopy) -> ReadWord:

@@ -59,5 +59,13 @@ def _others(process: Process, pc: int, caller: Caller) -> dict[int, int | None]:
     for number, place in (rule.others if rule is not None else None) or ():
         values[number] = None
         with suppress(MemoryReadError, StepError):
-            values[number] = value_of(place, process.arch, caller.cfa, caller.sp, caller.fp, process.read_word, None)
+            values[number] = value_of(
+                rule=place,
+                arch=process.arch,
+                cfa=caller.cfa,
+                sp=caller.sp,
+                fp=caller.fp,
+                read_word=process.read_word,
+                read_register=None,
+            )
     return values

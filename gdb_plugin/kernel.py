@@ -56,7 +56,9 @@ def kernel_of(arch: Arch, modules: Modules) -> Kernel:
         module = modules.find(orc.start)
         if module is not None:
             places += assembly_places(orc, module.without_debug_cfi(), is_entry_code)
-    return Kernel(arch, arch.linux_kernel, places, Types(_find_type), _symbol, read, orc)
+    return Kernel(
+        arch=arch, facts=arch.linux_kernel, places=places, types=Types(_find_type), symbol=_symbol, read=read, orc=orc
+    )
 
 
 @contextmanager

@@ -189,7 +189,16 @@ def _module(name: str, sections: dict[str, SectionRange], arch: Arch, places: Mo
     code_size = sum(place.end - place.start for place in code)
     ranges = code if placed else [(start, end)]
     find_files = partial(_debug_files, name)
-    return loaded_module(name, ranges, sections, page_start(start), read, arch, code_size, find_files)
+    return loaded_module(
+        name=name,
+        ranges=ranges,
+        sections=sections,
+        header=page_start(start),
+        read=read,
+        arch=arch,
+        code_size=code_size,
+        debug_files=find_files,
+    )
 
 
 def _groups(text: str, executable: str) -> Iterator[tuple[str, dict[str, SectionRange]]]:

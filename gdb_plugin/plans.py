@@ -120,7 +120,14 @@ class Planner:
                 return None
         others, at_entry = (found.rule.others, False) if settings.strict else self._others(found, address, has_cfi)
         entry = entry_of(address) or found.match.function.start
-        return Claim(found, entry, others, has_cfi, spares_innermost, at_entry)
+        return Claim(
+            found=found,
+            entry=entry,
+            others=others,
+            has_cfi=has_cfi,
+            spares_innermost=spares_innermost,
+            at_entry=at_entry,
+        )
 
     def _leaves(self, settings: Settings, found: Found, address: int, has_cfi: bool) -> tuple[bool, bool]:
         """Return whether a frame is left to GDB's own unwinder, and else whether the innermost one is.

@@ -176,7 +176,13 @@ class Process:
         self._gdb_modules = set(self._listed.values())
         self._spans = RangeMap((*span, module) for module in self._listed.values() for span in module.ranges)
         self.modules = Modules(
-            self.arch, self._listed.values(), self._report_once, self._discover, self.run_time, self._generate, read
+            arch=self.arch,
+            modules=self._listed.values(),
+            report=self._report_once,
+            discover=self._discover,
+            run_time=self.run_time,
+            generate=self._generate,
+            read=read,
         )
         self._forget_plans()
 
@@ -317,7 +323,14 @@ class Process:
         if self._planner is None or self._planner.strips != strips:
             native = NativeCfi(self.arch, self.modules, self._gdb_modules)
             able = self.arch.name not in NATIVE_FAILS
-            self._planner = Planner(self.modules, native, self._find_registers, self._judge, able, strips)
+            self._planner = Planner(
+                modules=self.modules,
+                native=native,
+                find_registers=self._find_registers,
+                judge=self._judge,
+                able=able,
+                strips=strips,
+            )
         return self._planner
 
     def _judge(self, found: Found, address: int, rule: UnwindRule) -> Verdict:

@@ -311,7 +311,15 @@ class Session:
 
             generate = generator(arch)
         follow = self._frame_names.follow
-        return Process(architecture, arch, self._symbols, self._report, self._may_execute, follow, generate)
+        return Process(
+            architecture=architecture,
+            arch=arch,
+            symbols=self._symbols,
+            report=self._report,
+            may_execute=self._may_execute,
+            run_time_changed=follow,
+            generate=generate,
+        )
 
     def _may_execute(self) -> bool:
         """Return whether a GDB command can be run; if not, GDB will ask for the frames again as soon as it can."""

@@ -257,11 +257,13 @@ def _walk(process: Process, recorder: Recorder) -> Iterator[_Walked]:
         if outer is not None:
             outer_sp = _register(outer, process.registers(outer).sp)
             cfa = None if outer_sp is None else outer_sp - process.arch.sp_from_cfa
-            yield _Walked(frame, fp, claimed, interrupted, cfa, True)
+            yield _Walked(frame=frame, fp=fp, claimed=claimed, interrupted=interrupted, cfa=cfa, has_caller=True)
         else:
             limited = error is None and frame.unwind_stop_reason() == gdb.FRAME_UNWIND_NO_REASON
             cfa = _cfa(process, frame, rule, sp, fp) if limited else None
-            yield _Walked(frame, fp, claimed, interrupted, cfa, cfa is not None)
+            yield _Walked(
+                frame=frame, fp=fp, claimed=claimed, interrupted=interrupted, cfa=cfa, has_caller=cfa is not None
+            )
         if error is not None:
             raise error
         interrupted = _has_interrupted_caller(process, frame)
@@ -292,7 +294,14 @@ def _cfa(process: Process, frame: gdb.Frame, rule: UnwindRule | None, sp: int | 
     registers = process.registers(frame)
     process.read_word.forget()
     try:
-        return step(rule, process.arch, sp, fp, process.read_word, registers.reader(frame)).cfa
+        return step(
+            rule=rule,
+            arch=process.arch,
+            sp=sp,
+            fp=fp,
+            read_word=process.read_word,
+            read_register=registers.reader(frame),
+        ).cfa
     except (SFrameError, gdb.error):
         return None
 
@@ -314,7 +323,17 @@ def _shown(process: Process, walked: _Walked, level: int) -> ShownFrame:
         )
         unwinder = by_sframe(address, process.modules) if walked.claimed else NATIVE if walked.has_caller else ""
     source = _place(frame, module_name)
-    return ShownFrame(level, pc, walked.cfa, walked.fp, name, source, module_name, unwinder, lookup=address)
+    return ShownFrame(
+        level=level,
+        pc=pc,
+        cfa=walked.cfa,
+        fp=walked.fp,
+        function=name,
+        place=source,
+        module=module_name,
+        unwinder=unwinder,
+        lookup=address,
+    )
 
 
 def _end(process: Process, recorder: Recorder, frame: gdb.Frame, mode: str) -> str:

@@ -141,7 +141,7 @@ class SFrameUnwinder(Unwinder):
         place = plan.place if level else plan.entered
         if place is not None:
             return entry_code_info(frame, process, place, (pc, sp, fp), not level)
-        asked = _Asked(frame, process, registers, last, level, pc, sp, fp)
+        asked = _Asked(frame=frame, process=process, registers=registers, last=last, level=level, pc=pc, sp=sp, fp=fp)
         interrupted = asked.is_interrupted() if plan.asks else None
         claim = plan.interrupted if interrupted else plan.calling
         if claim is not None:
@@ -219,7 +219,15 @@ def _step(asked: _Asked, rule: UnwindRule, interrupted: bool | None) -> Caller:
     # In frames other than the innermost one, GDB may still know the callee-saved registers.
     reader = registers.reader(frame) if interrupted or rule.others is not None else None
     mask = registers.pac_mask(frame) if rule.ra_signed else None
-    return step(rule, process.arch, asked.sp, asked.fp, process.read_word, reader, mask)
+    return step(
+        rule=rule,
+        arch=process.arch,
+        sp=asked.sp,
+        fp=asked.fp,
+        read_word=process.read_word,
+        read_register=reader,
+        pac_mask=mask,
+    )
 
 
 def _other_values(asked: _Asked, claim: Claim, caller: Caller) -> dict[int, int | None]:
@@ -229,5 +237,13 @@ def _other_values(asked: _Asked, claim: Claim, caller: Caller) -> dict[int, int 
     for number, place in claim.others or ():
         values[number] = None
         with suppress(MemoryReadError, StepError):
-            values[number] = value_of(place, process.arch, caller.cfa, asked.sp, asked.fp, process.read_word, reader)
+            values[number] = value_of(
+                rule=place,
+                arch=process.arch,
+                cfa=caller.cfa,
+                sp=asked.sp,
+                fp=asked.fp,
+                read_word=process.read_word,
+                read_register=reader,
+            )
     return values

@@ -144,7 +144,9 @@ class Agreement(NamedTuple):
             # or after `pop`.
             if level and interrupted and is_sframe and arch.ra is None and rule.cfa.base != arch.fp:
                 return False
-            caller = step(rule, arch, sp, fp, read_word, live, pac_mask)
+            caller = step(
+                rule=rule, arch=arch, sp=sp, fp=fp, read_word=read_word, read_register=live, pac_mask=pac_mask
+            )
             if caller.sp <= sp and not signal:
                 check_outward(sp, caller.cfa, caller.sp, interrupted and caller.pc != pc)
             recent.append(WalkedFrame(Registers(pc, sp, fp), caller, rule))
@@ -174,7 +176,15 @@ class Agreement(NamedTuple):
             if alone.rule.cfa is not None:
                 live = self.read_register if interrupted else None
                 read_word = WordReader(self.read, self.arch.byteorder)
-                caller = step(alone.rule, self.arch, frame.sp, frame.fp, read_word, live, self.pac_mask)
+                caller = step(
+                    rule=alone.rule,
+                    arch=self.arch,
+                    sp=frame.sp,
+                    fp=frame.fp,
+                    read_word=read_word,
+                    read_register=live,
+                    pac_mask=self.pac_mask,
+                )
             if not self.callers.is_caller(level, frame, caller):
                 return None
         if level:  # LLDB unwinds the innermost frame by other rules

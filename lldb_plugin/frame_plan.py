@@ -46,13 +46,13 @@ def walk(process: Process, native: NativeStack, settings: Settings) -> Walk:
     switches = kernel.leaves_stack if kernel is not None else None
     better = process.precedence.prefers_cfi if settings.decides else None
     return Walk(
-        process.arch,
-        process.modules,
-        native.innermost,
-        read_word,
-        native.read_register,
-        fallback(process, native, read_word),
-        process.pac_mask,
+        arch=process.arch,
+        modules=process.modules,
+        registers=native.innermost,
+        read_word=read_word,
+        read_register=native.read_register,
+        fallback=fallback(process, native, read_word),
+        pac_mask=process.pac_mask,
         skip=left or switches or better,
     )
 

@@ -54,7 +54,9 @@ def kernel_of(target: lldb.SBTarget, arch: Arch, read: ReadMemory) -> Kernel:
     if arch.linux_kernel is None:
         raise KernelError(f"the stacks of Linux kernels on {arch.name} are not known")
     places, orc = find_places(arch, symbol, read_code), find_orc(symbol, read_code)
-    return Kernel(arch, arch.linux_kernel, places, Types(find_type), symbol, read, orc)
+    return Kernel(
+        arch=arch, facts=arch.linux_kernel, places=places, types=Types(find_type), symbol=symbol, read=read, orc=orc
+    )
 
 
 def _code_of_file(place: lldb.SBAddress, size: int) -> bytes | None:

@@ -83,7 +83,17 @@ def describe(
 
     header = address_of(header_section) + module.GetObjectFileHeaderAddress().GetOffset()
     others = None if EH_FRAME in sections else debug_files
-    return loaded_module(path, ranges, sections, header, read, arch, code_size or None, others, find_sframe)
+    return loaded_module(
+        name=path,
+        ranges=ranges,
+        sections=sections,
+        header=header,
+        read=read,
+        arch=arch,
+        code_size=code_size or None,
+        debug_files=others,
+        find_sframe=find_sframe,
+    )
 
 
 def without_file(target: lldb.SBTarget) -> list[str]:

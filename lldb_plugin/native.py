@@ -121,7 +121,15 @@ class NativeStack:
             return None
         _, sp, fp = registers
         try:
-            by_cfi = step(followed.rule, self._process.arch, sp, fp, self._read_word, None, self._process.pac_mask)
+            by_cfi = step(
+                rule=followed.rule,
+                arch=self._process.arch,
+                sp=sp,
+                fp=fp,
+                read_word=self._read_word,
+                read_register=None,
+                pac_mask=self._process.pac_mask,
+            )
         except SFrameError:
             return None
         return by_cfi.fp if (by_cfi.pc, by_cfi.sp) == (caller.pc, caller.sp) else None

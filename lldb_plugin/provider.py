@@ -241,12 +241,12 @@ def _lldb_agrees(
     :param inner: the innermost frame, which has the registers.
     """
     agreement = Agreement(
-        process.shared[settings.mode],
-        process.arch,
-        process.read,
-        process.register_reader(inner),
-        process.pac_mask,
-        NativeCallers(thread),
+        shared=process.shared[settings.mode],
+        arch=process.arch,
+        read=process.read,
+        read_register=process.register_reader(inner),
+        pac_mask=process.pac_mask,
+        callers=NativeCallers(thread),
     )
     return agreement.holds(registers)
 

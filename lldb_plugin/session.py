@@ -33,7 +33,14 @@ class Session:
         :raises SFrameError: see :func:`lldb_plugin.process.arch_of`.
         """
         known = self.modules(process)
-        return Process(process, known.arch, known.modules, known.shared, known.precedence, known.kernel)
+        return Process(
+            process=process,
+            arch=known.arch,
+            modules=known.modules,
+            shared=known.shared,
+            precedence=known.precedence,
+            kernel=known.kernel,
+        )
 
     def modules(self, process: lldb.SBProcess) -> LoadedModules:
         """Return the modules of a stopped process, up to date.

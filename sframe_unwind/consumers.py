@@ -51,24 +51,24 @@ LINUX_USER = Consumer(
 )
 
 LINUX_KERNEL = Consumer(
-    "linux-kernel",
-    "Linux, the arm64 kernel and its modules",
-    "series v8",
-    'kernel/unwind/sframe.c of the series "unwind, arm64: add sframe unwinder for kernel" (v8, not merged),'
+    name="linux-kernel",
+    title="Linux, the arm64 kernel and its modules",
+    revision="series v8",
+    source='kernel/unwind/sframe.c of the series "unwind, arm64: add sframe unwinder for kernel" (v8, not merged),'
     " November 2026",
-    (3,),
-    (AbiNumber.AARCH64_ENDIAN_BIG, AbiNumber.AARCH64_ENDIAN_LITTLE),
+    versions=(3,),
+    abis=(AbiNumber.AARCH64_ENDIAN_BIG, AbiNumber.AARCH64_ENDIAN_LITTLE),
     flexible=False,
 )
 
 # A patch of April 2026 for default FDEs of version 3 is not in a release.
 GLIBC = Consumer(
-    "glibc",
-    "glibc's backtrace",
-    "glibc-2.43",
-    "sysdeps/generic/sframe-read.c of glibc 2.43 with --enable-sframe",
-    (2,),
-    (AbiNumber.AMD64_ENDIAN_LITTLE, AbiNumber.AARCH64_ENDIAN_BIG, AbiNumber.AARCH64_ENDIAN_LITTLE),
+    name="glibc",
+    title="glibc's backtrace",
+    revision="glibc-2.43",
+    source="sysdeps/generic/sframe-read.c of glibc 2.43 with --enable-sframe",
+    versions=(2,),
+    abis=(AbiNumber.AMD64_ENDIAN_LITTLE, AbiNumber.AARCH64_ENDIAN_BIG, AbiNumber.AARCH64_ENDIAN_LITTLE),
 )
 
 LIBSFRAME_2_40 = Consumer(

@@ -70,7 +70,14 @@ class Program(NamedTuple):
 PROGRAMS = {
     program.name: program
     for program in (
-        Program("lua", "lua5.4", ("src/*.c",), ("luac.c",), ("-DLUA_USE_LINUX",), ("-lm", "-ldl")),
+        Program(
+            name="lua",
+            package="lua5.4",
+            sources=("src/*.c",),
+            left_out=("luac.c",),
+            flags=("-DLUA_USE_LINUX",),
+            libraries=("-lm", "-ldl"),
+        ),
         Program("minigzip", "zlib", ("*.c", "test/minigzip.c"), flags=("-DHAVE_UNISTD_H", "-I.")),
         Program(
             "redis",
@@ -223,14 +230,14 @@ class Sum(NamedTuple):
 def total(verdicts: list[Verdict]) -> Sum:
     """Return the sum over the files of a build."""
     return Sum(
-        sum(verdict.both for verdict in verdicts),
-        sum(verdict.sframe_only for verdict in verdicts),
-        sum(verdict.count(Outcome.DWARF_ONLY) for verdict in verdicts),
-        sum(verdict.count(Outcome.NOT_EXPRESSIBLE) for verdict in verdicts),
-        sum(verdict.addresses_compared for verdict in verdicts),
-        sum(len(verdict.disagreements) for verdict in verdicts),
-        sum(verdict.sizes.sframe for verdict in verdicts),
-        sum(verdict.sizes.eh_frame + verdict.sizes.eh_frame_hdr for verdict in verdicts),
+        both=sum(verdict.both for verdict in verdicts),
+        sframe_only=sum(verdict.sframe_only for verdict in verdicts),
+        dwarf_only=sum(verdict.count(Outcome.DWARF_ONLY) for verdict in verdicts),
+        not_expressible=sum(verdict.count(Outcome.NOT_EXPRESSIBLE) for verdict in verdicts),
+        addresses=sum(verdict.addresses_compared for verdict in verdicts),
+        disagreements=sum(len(verdict.disagreements) for verdict in verdicts),
+        sframe=sum(verdict.sizes.sframe for verdict in verdicts),
+        eh_frame=sum(verdict.sizes.eh_frame + verdict.sizes.eh_frame_hdr for verdict in verdicts),
     )
 
 

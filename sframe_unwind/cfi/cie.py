@@ -83,8 +83,14 @@ def decode(body: bytes, offset: int, byteorder: ByteOrder) -> Cie:
         raise FormatError("CIE is cut short") from None
     letters = augmentation if augmented else ""
     return Cie(
-        *(code_factor, data_factor, column, encoding, augmented),
-        *("S" in letters, "B" in letters, body[offset:]),
+        code_factor=code_factor,
+        data_factor=data_factor,
+        return_column=column,
+        encoding=encoding,
+        augmented=augmented,
+        signal="S" in letters,
+        pauth_key_b="B" in letters,
+        instructions=body[offset:],
     )
 
 

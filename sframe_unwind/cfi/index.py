@@ -61,7 +61,9 @@ class Index:
         :raises FormatError: the table ends before it should.
         """
         if not isinstance(self._data, bytes):
-            return search_table(self._data, self._table, self._count, self._address, self._mark, pc)
+            return search_table(
+                table=self._data, offset=self._table, count=self._count, base=self._address, mark=self._mark, pc=pc
+            )
         starts, entries = self._columns
         at = bisect_right(starts, pc - self._address) - 1
         if at < 0:

@@ -84,7 +84,9 @@ class Fde(NamedTuple):
         :raises FormatError: one is malformed.
         """
         offsets, rows = self.common.decoder.decode(self.code, self.code_address, self.start)
-        return CfiFunction(self.start, self.end, offsets, rows, self.common.cie, self.code)
+        return CfiFunction(
+            start=self.start, end=self.end, offsets=offsets, rows=rows, cie=self.common.cie, code=self.code
+        )
 
 
 class CfiFunction(NamedTuple):

@@ -147,7 +147,14 @@ def _convert(options: argparse.Namespace, form: str) -> tuple[list[Report], bool
         plan = to_debug_frame.Wanted(form, bool(options.all))
         return [to_debug_frame.convert_to_debug_frame(options.file, options.output, plan)], False
     consumers = tuple(options.consumers or ())
-    wanted = to_sframe.Wanted(options.version, consumers, form, options.source, options.address, options.compact)
+    wanted = to_sframe.Wanted(
+        version=options.version,
+        consumers=consumers,
+        form=form,
+        source=options.source,
+        address=options.address,
+        max_rows=options.compact,
+    )
     if is_archive(options.file):
         return convert_archive(options.file, options.output, wanted), True
     return [to_sframe.convert_to_sframe(options.file, options.output, wanted)], False

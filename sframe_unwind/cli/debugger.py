@@ -55,14 +55,14 @@ class Debugger(NamedTuple):
 
 GDB = Debugger("gdb", "SFRAME_UNWIND_GDB", "gdb_plugin/sframe_gdb.py", "-iex", "source {}")
 LLDB = Debugger(
-    "lldb",
-    "SFRAME_UNWIND_LLDB",
-    "lldb_plugin/sframe_lldb.py",
-    "--one-line-before-file",
-    'command script import "{}"',
+    name="lldb",
+    variable="SFRAME_UNWIND_LLDB",
+    plugin="lldb_plugin/sframe_lldb.py",
+    option="--one-line-before-file",
+    line='command script import "{}"',
     # Packages of Debian look in /usr/lib/local/lib, where there is nothing.
-    "lib/python3*/dist-packages/lldb/__init__.py",
-    lldb_settings,
+    python_package="lib/python3*/dist-packages/lldb/__init__.py",
+    settings=lldb_settings,
 )
 
 

@@ -48,4 +48,4 @@ def found_files(
 
         download = Debuginfod(os.environ, complain).fetch
     machine = arch.elf_machine, arch.byteorder
-    return Files(roots, folders, machine, complain, lines, download)
+    return Files(roots=roots, debug_folders=folders, machine=machine, report=complain, lines=lines, download=download)

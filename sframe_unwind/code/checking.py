@@ -77,24 +77,24 @@ class Checker:
         run = check.run
         starts = tuple(sorted(start for start in run.called if self._is_start(start)))
         result = FunctionResult(
-            function.start,
-            check.instructions,
-            {table: counted(verdicts) for table, verdicts in own.verdicts.items() if verdicts},
-            own.findings,
-            unknown_in(own.verdicts),
-            self.wanted_of(own.verdicts, function),
-            parts,
-            frozenset(run.continued),
-            starts,
-            run.returns,
-            run.changes_fp,
-            self._moved(run),
-            self.interpreter.frame.return_address in run.returns_to,
-            run.presumes,
-            run.complete,
-            run.ends_as_entered,
-            run.stores,
-            run.passed,
+            start=function.start,
+            instructions=check.instructions,
+            counts={table: counted(verdicts) for table, verdicts in own.verdicts.items() if verdicts},
+            findings=own.findings,
+            unknown=unknown_in(own.verdicts),
+            wanted=self.wanted_of(own.verdicts, function),
+            elsewhere=parts,
+            continued=frozenset(run.continued),
+            called=starts,
+            returns=run.returns,
+            changes_fp=run.changes_fp,
+            moves_sp=self._moved(run),
+            comes_back=self.interpreter.frame.return_address in run.returns_to,
+            presumes=run.presumes,
+            complete=run.complete,
+            ends_as_entered=run.ends_as_entered,
+            stores=run.stores,
+            passed=run.passed,
         )
         if run.is_local and not result.findings and not starts and len(self._remembered) < _MAX_REMEMBERED:
             self._remembered[key] = self.pool.common(result)
@@ -156,17 +156,24 @@ class Checker:
         if known is None or known.cfa is None:
             return judged
         what = next(what for what, one in zip(_VALUES, judged) if one is Judgement.UNKNOWN)
-        found = self._explainer.explain(what, known, run, block, pc, state).origin
+        found = self._explainer.explain(what=what, rule=known, run=run, block=block, pc=pc, state=state).origin
         return judged if found is None else judged._replace(origin=found.address, instruction=found.text)
 
     def finding(
         self, table: str, what: str, rule: UnwindRule, run: Run, block: int, pc: int, state: State, end: int
     ) -> Finding:
         """Return the finding for a rule that is wrong."""
-        found = self._explainer.explain(what, rule, run, block, pc, state)
+        found = self._explainer.explain(what=what, rule=rule, run=run, block=block, pc=pc, state=state)
         origin = found.origin
         return Finding(
-            pc, end, table, what, found.rule, found.code, origin and origin.address, origin.text if origin else ""
+            address=pc,
+            end=end,
+            table=table,
+            what=what,
+            rule=found.rule,
+            code=found.code,
+            origin=origin and origin.address,
+            instruction=origin.text if origin else "",
         )
 
     def _is_start(self, address: int) -> bool:
@@ -348,10 +355,12 @@ class _Check:
                     if is_first and isinstance(rule, UnwindRule) and rule.ra_undefined:
                         judged = PROVED  # it has no caller
                     elif not isinstance(rule, str):
-                        self._note(table, rule, judged, start, pc, state)
+                        self._note(table=table, row=rule, judged=judged, block=start, pc=pc, state=state)
                         if self._checker.origins and judged.worst is Judgement.UNKNOWN:
                             if judged[:4] != unknown.get(table, ())[:4]:
-                                unknown[table] = self._checker.with_origin(judged, rule, self.run, start, pc, state)
+                                unknown[table] = self._checker.with_origin(
+                                    judged=judged, rule=rule, run=self.run, block=start, pc=pc, state=state
+                                )
                             judged = unknown[table]
                 verdicts[table][pc] = judged
             if not quiet:
@@ -417,7 +426,9 @@ class _Check:
                 findings[known[1]] = findings[known[1]]._replace(end=end)
             elif len(findings) < _MAX_FINDINGS:
                 self._open[table, what] = key, len(findings)
-                found = self._checker.finding(table, what, rule, self.run, block, pc, state, end)
+                found = self._checker.finding(
+                    table=table, what=what, rule=rule, run=self.run, block=block, pc=pc, state=state, end=end
+                )
                 said = f"{found.rule}, plus {added}" if added and what == "cfa" else found.rule
                 said += vector_lengths(scales.get(what, 0))
                 findings.append(found._replace(assumes=assumes, rule=said))

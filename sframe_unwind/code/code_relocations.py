@@ -56,9 +56,23 @@ class CodeRelocations:
                 if symbol and not defined:
                     external[start + offset] = name
                     # Must not be mistaken for a jump to the next instruction.
-                    _apply(result, binary.arch, info & 0xFFFFFFFF, offset, start + offset, start + offset - _FAR)
+                    _apply(
+                        contents=result,
+                        arch=binary.arch,
+                        kind=info & 0xFFFFFFFF,
+                        offset=offset,
+                        place=start + offset,
+                        value=start + offset - _FAR,
+                    )
                 else:
-                    _apply(result, binary.arch, info & 0xFFFFFFFF, offset, start + offset, value + addend)
+                    _apply(
+                        contents=result,
+                        arch=binary.arch,
+                        kind=info & 0xFFFFFFFF,
+                        offset=offset,
+                        place=start + offset,
+                        value=value + addend,
+                    )
         return bytes(result), external
 
     def _symbols_of(self, number: int) -> list[_Symbol]:

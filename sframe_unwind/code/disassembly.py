@@ -39,14 +39,16 @@ class Disassembler:
             elif operand.type == _MEMORY_OPERAND:
                 memory.append(self._place(operand))
         return Disassembled(
-            raw[: found.size],
-            str(found.mnemonic),
-            str(found.op_str),
-            tuple(registers),
-            any(found.group(group) for group in self._jumping),
-            tuple(memory),
-            self._written(found),
-            tuple(getattr(operand, "access", 0) or 0 for operand in found.operands if operand.type == _MEMORY_OPERAND),
+            raw=raw[: found.size],
+            mnemonic=str(found.mnemonic),
+            operands=str(found.op_str),
+            registers=tuple(registers),
+            may_jump=any(found.group(group) for group in self._jumping),
+            memory=tuple(memory),
+            written=self._written(found),
+            accesses=tuple(
+                getattr(operand, "access", 0) or 0 for operand in found.operands if operand.type == _MEMORY_OPERAND
+            ),
         )
 
     def _written(self, found: Any) -> frozenset[int]:

@@ -62,7 +62,15 @@ def image_of(binary: ElfBinary, machine: Machine) -> CodeImage:
     not_returning = {symbol.address for symbol in binary.symbols if is_not_returning(symbol.name)}
     not_returning.update(address for address, name in _plt_names(binary, plts) if is_not_returning(name))
     entry_point, pointers = binary.entry_point or None, _Pointers(binary)
-    image = CodeImage(sections, binary.byteorder, frozenset(not_returning), external, pointers, plts, entry_point)
+    image = CodeImage(
+        sections=sections,
+        byteorder=binary.byteorder,
+        not_returning=frozenset(not_returning),
+        external=external,
+        pointers=pointers,
+        plts=plts,
+        entry_point=entry_point,
+    )
     image.reachable = Addresses(filter(image.is_code, chain(pointers.found, _global_functions(binary))))
     if binary.is_object:
         image.interposable = Addresses(_global_functions(binary, _INTERPOSABLE))

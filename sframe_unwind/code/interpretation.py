@@ -215,7 +215,13 @@ class Interpreter:
         if self._tracking is None:
             preserved = self.machine.preserved
             self._tracking = Interpreter(
-                self.image, self.machine, self._lifter, self.ranges, self.landing_pads, self._max_steps, preserved
+                image=self.image,
+                machine=self.machine,
+                lifter=self._lifter,
+                ranges=self.ranges,
+                landing_pads=self.landing_pads,
+                max_steps=self._max_steps,
+                tracked=preserved,
             )
             self._tracking.sweeps = self.sweeps
             self._tracking.not_returning = self.not_returning  # what is learned later, too
@@ -337,31 +343,33 @@ class _Flow:
 
     def result(self, complete: bool) -> Run:
         return Run(
-            self._states,
-            self._sources,
-            self._guessed,
-            self._continued,
-            self._called,
-            self._returns or not complete,
-            self._changes_fp,
-            frozenset(self._returns_to),
-            self._replaces_return,
-            self._evaluator.rests_on_call,
-            self._is_local and not self._evaluator.has_read,
-            frozenset(self._stack_pointers_at_end),
-            frozenset(self._stack_pointers_at_return),
-            self._has_return,
-            self._presumes or bool(self._dead),
-            complete,
-            complete and not self._unresolved and all(jump.targets.certain for jump in self._table_jumps.values()),
-            self._meets,
-            self.ways is not None,
+            states=self._states,
+            sources=self._sources,
+            guessed=self._guessed,
+            continued=self._continued,
+            called=self._called,
+            returns=self._returns or not complete,
+            changes_fp=self._changes_fp,
+            returns_to=frozenset(self._returns_to),
+            replaces_return=self._replaces_return,
+            rests_on_call=self._evaluator.rests_on_call,
+            is_local=self._is_local and not self._evaluator.has_read,
+            stack_pointers_at_end=frozenset(self._stack_pointers_at_end),
+            stack_pointers_at_return=frozenset(self._stack_pointers_at_return),
+            has_return=self._has_return,
+            presumes=self._presumes or bool(self._dead),
+            complete=complete,
+            certain=complete
+            and not self._unresolved
+            and all(jump.targets.certain for jump in self._table_jumps.values()),
+            meets=self._meets,
+            apart=self.ways is not None,
             # After giving up, some changed states have not been followed any more.
-            self._proved if complete else {},
-            complete and bool(self._stack_pointers_at_end) and self._ends_as_entered,
-            frozenset(self._frame.also if self._restored is None else self._restored),
-            frozenset(self._evaluator.written),
-            frozenset(self._passed),
+            proved=self._proved if complete else {},
+            ends_as_entered=complete and bool(self._stack_pointers_at_end) and self._ends_as_entered,
+            restored=frozenset(self._frame.also if self._restored is None else self._restored),
+            stores=frozenset(self._evaluator.written),
+            passed=frozenset(self._passed),
         )
 
     def _drain(self) -> None:
@@ -626,7 +634,14 @@ class _Flow:
             other = self._all.ranges.find(address)
             return address in self._sweep.instructions or (other is not None and other.start in self._all.unentered)
 
-        found = targets(entry, count, self._tables, self._image, is_target, self._function.end)
+        found = targets(
+            entry=entry,
+            bound=count,
+            tables=self._tables,
+            image=self._image,
+            is_target=is_target,
+            end=self._function.end,
+        )
         # Code with the row of an entry is entered by a call, if at all.
         return found._replace(addresses=list(filter(is_followed, found.addresses)))
 

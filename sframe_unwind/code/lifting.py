@@ -177,7 +177,7 @@ class Lifter:
         if decoded is None and len(self.machine.sizes(raw, 0)) != 1:
             return STOP  # its size is not known either
         if found.kind is not Kind.NEXT:
-            return Instruction(found.size, Kind.STOP, (), (), (), None)
+            return Instruction(size=found.size, kind=Kind.STOP, puts=(), stores=(), exits=(), target=None)
         return self.machine.anything(found.size)
 
     def _by_vex(self, raw: bytes) -> Instruction | None:

@@ -96,7 +96,13 @@ class FunctionCode:
         self._function = CodeRange(start, start + len(code))
         image = _Image(arch, CodeSection(start, code, True, False), read, stub_size)
         self._interpreter = Interpreter(
-            image, lifter.machine, lifter, CodeRanges([self._function]), lambda _: (), _MAX_STEPS, tracked
+            image=image,
+            machine=lifter.machine,
+            lifter=lifter,
+            ranges=CodeRanges([self._function]),
+            landing_pads=lambda _: (),
+            max_steps=_MAX_STEPS,
+            tracked=tracked,
         )
         if name_of is not None:
             called = {target for _, target in self._interpreter.sweep_at(start).calls()}
@@ -162,7 +168,7 @@ class FunctionCode:
         wrong = []
         for what, judgement in zip(_VALUES, judged):
             if judgement is Judgement.WRONG:
-                said = self._explainer.explain(what, rule, self._run, block, at, state)
+                said = self._explainer.explain(what=what, rule=rule, run=self._run, block=block, pc=at, state=state)
                 since = f" since `{said.origin.text}` at {said.origin.address:#x}" if said.origin is not None else ""
                 wrong.append(WrongValue(what, said.rule, said.code + since))
         return AddressVerdict(judged, tuple(wrong))

@@ -45,6 +45,10 @@ def either_way(found: Instruction, pc: int, target: int) -> Instruction:
     """
     leads_there = (PC_RELATIVE, target - pc)
     is_jump = found.kind is Kind.JUMP and found.target == leads_there
-    if found.size and (is_jump or found == Instruction(found.size, Kind.NEXT, (), (), (), None)):
-        return Instruction(found.size, Kind.NEXT, (), (), (Exit(leads_there, 0, 0, None),), None)
+    if found.size and (
+        is_jump or found == Instruction(size=found.size, kind=Kind.NEXT, puts=(), stores=(), exits=(), target=None)
+    ):
+        return Instruction(
+            size=found.size, kind=Kind.NEXT, puts=(), stores=(), exits=(Exit(leads_there, 0, 0, None),), target=None
+        )
     return found

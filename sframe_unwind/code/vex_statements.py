@@ -84,7 +84,15 @@ class Translation:
         link = None
         if kind is Kind.CALL:
             link = next((number for number, value in self._puts if value == (PC_RELATIVE, block.size)), None)
-        return Instruction(block.size, kind, tuple(self._puts), tuple(self._stores), tuple(self._exits), target, link)
+        return Instruction(
+            size=block.size,
+            kind=kind,
+            puts=tuple(self._puts),
+            stores=tuple(self._stores),
+            exits=tuple(self._exits),
+            target=target,
+            link=link,
+        )
 
     def _repeated(self) -> Instruction:
         """Return an instruction for which VEX has one round of a loop."""

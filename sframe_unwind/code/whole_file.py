@@ -217,13 +217,13 @@ class _Assembly:
             findings += found.findings
             unknown += found.unknown
         return CodeVerdict(
-            functions,
-            instructions,
-            {table: totals.get(table, NONE) for table in self._checker.tables},
-            tuple(sorted(findings, key=lambda finding: (finding.address, finding.what, finding.table))),
-            tuple(unknown),
-            wanted,
-            sum(not result.complete for _, result in self._results.all()),
+            functions=functions,
+            instructions=instructions,
+            counts={table: totals.get(table, NONE) for table in self._checker.tables},
+            findings=tuple(sorted(findings, key=lambda finding: (finding.address, finding.what, finding.table))),
+            unknown=tuple(unknown),
+            wanted=wanted,
+            given_up=sum(not result.complete for _, result in self._results.all()),
         )
 
     def _elsewhere(self, parts: set[int]) -> dict[int, list[Part]]:

@@ -122,8 +122,18 @@ class ElfCopy:
         # Written anew in any case: the old ones may be after the kept part of the file.
         sections[index] = sections[index]._replace(type=SHT_STRTAB, offset=end, size=len(names))
         flags = 0 if self._room is None else SHF_ALLOC
-        place = self.address, offset, len(section.data)
-        added = SectionHeader(name, section.type, flags, *place, 0, 0, ALIGNMENT, 0)
+        added = SectionHeader(
+            name=name,
+            type=section.type,
+            flags=flags,
+            addr=self.address,
+            offset=offset,
+            size=len(section.data),
+            link=0,
+            info=0,
+            addralign=ALIGNMENT,
+            entsize=0,
+        )
         if number is None:
             sections.append(added)
         else:

@@ -100,11 +100,30 @@ def _copy(
         content += part
     headers[header.shstrndx] = old._replace(type=SHT_STRTAB, offset=places[2], size=len(names))
     entry_size = struct.calcsize("=" + ENTRY)
-    place = places[1], len(relocations)
     headers += [
-        SectionHeader(own, SHT_GNU_SFRAME, SHF_ALLOC, 0, places[0], len(section), 0, 0, _ALIGNMENT, 0),
         SectionHeader(
-            *(of_relocations, SHT_RELA, SHF_INFO_LINK, 0, *place, symbols, len(headers), _ALIGNMENT, entry_size)
+            name=own,
+            type=SHT_GNU_SFRAME,
+            flags=SHF_ALLOC,
+            addr=0,
+            offset=places[0],
+            size=len(section),
+            link=0,
+            info=0,
+            addralign=_ALIGNMENT,
+            entsize=0,
+        ),
+        SectionHeader(
+            name=of_relocations,
+            type=SHT_RELA,
+            flags=SHF_INFO_LINK,
+            addr=0,
+            offset=places[1],
+            size=len(relocations),
+            link=symbols,
+            info=len(headers),
+            addralign=_ALIGNMENT,
+            entsize=entry_size,
         ),
     ]
     content += bytes(-len(content) % _ALIGNMENT)

@@ -25,8 +25,30 @@ def object_file(
     headers_at += -headers_at % _ALIGNMENT
     sections = [
         SectionHeader(*(0,) * 10),
-        SectionHeader(len(_NAMES), section_type, SHF_ALLOC, address, start, len(data), 0, 0, _ALIGNMENT, 0),
-        SectionHeader(1, SHT_STRTAB, 0, 0, names_at, len(names), 0, 0, 1, 0),
+        SectionHeader(
+            name=len(_NAMES),
+            type=section_type,
+            flags=SHF_ALLOC,
+            addr=address,
+            offset=start,
+            size=len(data),
+            link=0,
+            info=0,
+            addralign=_ALIGNMENT,
+            entsize=0,
+        ),
+        SectionHeader(
+            name=1,
+            type=SHT_STRTAB,
+            flags=0,
+            addr=0,
+            offset=names_at,
+            size=len(names),
+            link=0,
+            info=0,
+            addralign=1,
+            entsize=0,
+        ),
     ]
     size = layout(SectionHeader, byteorder).size
     header = model._replace(

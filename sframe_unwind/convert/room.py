@@ -64,9 +64,27 @@ class Room(NamedTuple):
         :param size: size of the section in bytes.
         """
         length = self.section_offset + size - self.offset
-        load = ProgramHeader(PT_LOAD, PF_R, self.offset, self.address, self.address, length, length, self.alignment)
+        load = ProgramHeader(
+            type=PT_LOAD,
+            flags=PF_R,
+            offset=self.offset,
+            vaddr=self.address,
+            paddr=self.address,
+            filesz=length,
+            memsz=length,
+            align=self.alignment,
+        )
         place = self.section_address
-        own = ProgramHeader(segment, PF_R, self.section_offset, place, place, size, size, ALIGNMENT)
+        own = ProgramHeader(
+            type=segment,
+            flags=PF_R,
+            offset=self.section_offset,
+            vaddr=place,
+            paddr=place,
+            filesz=size,
+            memsz=size,
+            align=ALIGNMENT,
+        )
         headers = list(self.program)
         last = max(number for number, header in enumerate(headers) if header.type == PT_LOAD)
         headers.insert(last + 1, load)  # segments are in the order of their addresses
@@ -171,8 +189,19 @@ def _again(records: Records, others: list[ProgramHeader], number: int | None, al
     ]
     survives = not last.offset <= phoff < last.offset + last.filesz
     return Room(
-        *(0, kept, offset, last.vaddr, offset + head, section.addr, last.align),
-        *(phoff, inside, moved, None, chunks, survives),
+        shift=0,
+        kept=kept,
+        offset=offset,
+        address=last.vaddr,
+        section_offset=offset + head,
+        section_address=section.addr,
+        alignment=last.align,
+        phoff=phoff,
+        program=inside,
+        sections=moved,
+        headers_section=None,
+        chunks=chunks,
+        survives_strip=survives,
     )
 
 
@@ -190,8 +219,19 @@ def _after_the_header(records: Records, alignment: int) -> Room | None:
     start += -(offset + start) % ALIGNMENT
     chunks = [*front.chunks(moves), Chunk(offset + block, front.data)]
     return Room(
-        *(0, records.file.size, offset, address, offset + start, address + start, alignment),
-        *(records.header.phoff, front.program(moves), front.sections(moves), None, chunks, True),
+        shift=0,
+        kept=records.file.size,
+        offset=offset,
+        address=address,
+        section_offset=offset + start,
+        section_address=address + start,
+        alignment=alignment,
+        phoff=records.header.phoff,
+        program=front.program(moves),
+        sections=front.sections(moves),
+        headers_section=None,
+        chunks=chunks,
+        survives_strip=True,
     )
 
 
@@ -217,7 +257,9 @@ def _before_the_first_segment(records: Records, alignment: int) -> Room | None:
         for old, new in zip(before, after)
     ]
     program.insert(program.index(next(header for header in program if header.type == PT_LOAD)), first)
-    program[program.index(first)] = ProgramHeader(PT_LOAD, PF_R, 0, address, address, size, size, alignment)
+    program[program.index(first)] = ProgramHeader(
+        type=PT_LOAD, flags=PF_R, offset=0, vaddr=address, paddr=address, filesz=size, memsz=size, align=alignment
+    )
     sections = [
         new if new is not old or not number else old._replace(offset=old.offset + alignment)
         for number, (old, new) in enumerate(zip(records.sections, front.sections(moves)))
@@ -225,10 +267,32 @@ def _before_the_first_segment(records: Records, alignment: int) -> Room | None:
     chunks = [Chunk(chunk.offset + alignment, chunk.data) for chunk in front.chunks(moves)]
     offset, place = _end(records, alignment, alignment)
     # Static programs of glibc read the file header in memory (__ehdr_start), so no tool may drop these bytes.
-    old = SectionHeader(0, SHT_PROGBITS, SHF_ALLOC, first.vaddr, alignment, front.start, 0, 0, ALIGNMENT, 0)
+    old = SectionHeader(
+        name=0,
+        type=SHT_PROGBITS,
+        flags=SHF_ALLOC,
+        addr=first.vaddr,
+        offset=alignment,
+        size=front.start,
+        link=0,
+        info=0,
+        addralign=ALIGNMENT,
+        entsize=0,
+    )
     return Room(
-        *(alignment, records.file.size, offset, place, offset, place, alignment),
-        *(phoff, program, sections, old, [*chunks, Chunk(block, front.data)], True),
+        shift=alignment,
+        kept=records.file.size,
+        offset=offset,
+        address=place,
+        section_offset=offset,
+        section_address=place,
+        alignment=alignment,
+        phoff=phoff,
+        program=program,
+        sections=sections,
+        headers_section=old,
+        chunks=[*chunks, Chunk(block, front.data)],
+        survives_strip=True,
     )
 
 
@@ -259,6 +323,17 @@ def _at_the_end(records: Records, alignment: int) -> Room:
     start = offset + (len(records.program) + 2) * layout(ProgramHeader, records.byteorder).size
     start += -start % ALIGNMENT
     return Room(
-        *(0, kept, offset, offset + bias, start, start + bias, alignment),
-        *(offset, records.program, list(records.sections), None, [], False),
+        shift=0,
+        kept=kept,
+        offset=offset,
+        address=offset + bias,
+        section_offset=start,
+        section_address=start + bias,
+        alignment=alignment,
+        phoff=offset,
+        program=records.program,
+        sections=list(records.sections),
+        headers_section=None,
+        chunks=[],
+        survives_strip=False,
     )

@@ -64,7 +64,7 @@ def check_linked(binary: ElfBinary) -> None:
 
 def _dwarf(binary: ElfBinary) -> Source:
     arch, cfi = binary.arch, binary.cfi
-    source = Source(DWARF, 0, arch, [], [], [])
+    source = Source(kind=DWARF, version=0, arch=arch, descriptions=[], losses=[], problems=[])
     rules = CfiRules(arch)
     for function in cfi.all_functions():
         if isinstance(function, CfiProblem):
@@ -83,7 +83,7 @@ def _dwarf(binary: ElfBinary) -> Source:
 def _sframe(binary: ElfBinary) -> Source:
     arch, sections = binary.arch, binary.sframe
     version = highest_version(sections)
-    source = Source(SFRAME, version, arch, [], [], [])
+    source = Source(kind=SFRAME, version=version, arch=arch, descriptions=[], losses=[], problems=[])
     known: set[tuple[int, int]] = set()
     malformed: list[Malformed] = []
     listed = list(listed_functions(sections, malformed))

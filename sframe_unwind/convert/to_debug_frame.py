@@ -82,7 +82,14 @@ def convert_to_debug_frame(path: PathLike, output: PathLike, wanted: Wanted = Wa
                 temporary.write_bytes(debug_file(binary, DEBUG_FRAME, data, symbols))
             compared = _prove(descriptions, made, temporary, len(existing))
             losses = [*source.losses, *empty, *made.losses]
-            return _report(output, binary, wanted, source, losses, _Written(len(made.data), compared))
+            return _report(
+                output=output,
+                binary=binary,
+                wanted=wanted,
+                source=source,
+                losses=losses,
+                made=_Written(len(made.data), compared),
+            )
 
 
 def _not_in(descriptions: Iterable[Description], ranges: list[tuple[int, int]]) -> Iterable[Description]:
@@ -134,18 +141,18 @@ def _report(
     lost = {(loss.start, loss.end) for loss in losses}
     kept = [one for one in source.descriptions if (one.start, one.end) not in lost]
     return Report(
-        binary.name,
-        os.fspath(output),
-        f".debug_frame from SFrame version {source.version}",
-        len(kept),
-        sum(one.end - one.start for one in kept),
-        made.size,
-        binary.size_of(SECTION_NAME),
-        0,
-        made.compared,
-        named_losses(binary, losses),
-        tuple(source.problems),
-        _hint(binary) if wanted.form == DEBUG_FILE else "",
+        file=binary.name,
+        output=os.fspath(output),
+        made=f".debug_frame from SFrame version {source.version}",
+        functions=len(kept),
+        code_bytes=sum(one.end - one.start for one in kept),
+        size=made.size,
+        source_size=binary.size_of(SECTION_NAME),
+        address=0,
+        addresses_compared=made.compared,
+        losses=named_losses(binary, losses),
+        problems=tuple(source.problems),
+        hint=_hint(binary) if wanted.form == DEBUG_FILE else "",
     )
 
 

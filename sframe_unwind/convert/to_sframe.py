@@ -83,7 +83,14 @@ def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted(
             elif wanted.form == OBJECT:
                 order = made.source.arch.byteorder
                 header = read_records(binary, 0, 1, FileHeader)[0]
-                new_file = object_file(SECTION_NAME, SHT_GNU_SFRAME, made.section, made.address, header, order)
+                new_file = object_file(
+                    name=SECTION_NAME,
+                    section_type=SHT_GNU_SFRAME,
+                    data=made.section,
+                    address=made.address,
+                    model=header,
+                    byteorder=order,
+                )
                 temporary.write_bytes(new_file)
             else:
                 temporary.write_bytes(made.section)
@@ -113,7 +120,7 @@ def convert_object(binary: ElfBinary, output: PathLike, wanted: Wanted) -> tuple
     if not any(function.rows for function in made.table.functions):
         raise EncodeError(f"{binary.name}: no function that version {target.version} can express")
     content, section = with_sframe(binary, made.table)
-    conversion = Conversion(source, made, None, section, 0, None)
+    conversion = Conversion(source=source, made=made, copy=None, section=section, address=0, compact=None)
     with elf.parsed(BytesIO(content), os.fspath(output)) as result:
         compared = conversion.proved(result.sframe)
     return content, _report(output, binary, conversion, compared, wanted)
@@ -170,7 +177,7 @@ def conversion(binary: ElfBinary, wanted: Wanted = Wanted()) -> Conversion:  # n
         compact = compacted(made.table, binary.padding.fills, wanted.max_rows, share)
         made = made._replace(table=compact.table)
     section = encode.encode(encode.SectionSpec(address, (made.table,)))
-    return Conversion(source, made, copy, section, address, compact)
+    return Conversion(source=source, made=made, copy=copy, section=section, address=address, compact=compact)
 
 
 def _written(path: Path, form: str, address: int) -> list[Section]:
@@ -185,17 +192,19 @@ def _report(output: PathLike, binary: ElfBinary, conversion: Conversion, compare
     compact = conversion.compact
     padding = 0 if compact is None else sum(end - start for start, end in compact.padding)
     return Report(
-        binary.name,
-        os.fspath(output),
-        f"SFrame version {conversion.made.table.version} from {origin}",
-        len(source.descriptions) - len(conversion.made.losses),
-        section.covered() - padding,
-        section.size,
-        sum(map(binary.size_of, names)),
-        section.address,
-        compared,
-        named_losses(binary, conversion.losses),
-        tuple(source.problems),
-        _FRAGILE if wanted.form == COPY and conversion.copy is not None and not conversion.copy.survives_strip else "",
-        compact,
+        file=binary.name,
+        output=os.fspath(output),
+        made=f"SFrame version {conversion.made.table.version} from {origin}",
+        functions=len(source.descriptions) - len(conversion.made.losses),
+        code_bytes=section.covered() - padding,
+        size=section.size,
+        source_size=sum(map(binary.size_of, names)),
+        address=section.address,
+        addresses_compared=compared,
+        losses=named_losses(binary, conversion.losses),
+        problems=tuple(source.problems),
+        hint=_FRAGILE
+        if wanted.form == COPY and conversion.copy is not None and not conversion.copy.survives_strip
+        else "",
+        compact=compact,
     )

@@ -196,7 +196,16 @@ def _interpreted(process: ProcessCode, place: _Range, code: bytes, name: str, tr
     key = arch.name, place, code, name, tracked
     found = _known.pop(key, None)
     if found is None:
-        found = FunctionCode(arch, place.start, code, name, process.read, process.name_of, place.stub_size, tracked)
+        found = FunctionCode(
+            arch=arch,
+            start=place.start,
+            code=code,
+            name=name,
+            read=process.read,
+            name_of=process.name_of,
+            stub_size=place.stub_size,
+            tracked=tracked,
+        )
     _known[key] = found  # last, so that the least recently used one is first
     if len(_known) > _MAX_FUNCTIONS:
         del _known[next(iter(_known))]

@@ -98,13 +98,13 @@ def walk(
         )
 
     return Walk(
-        arch,
-        modules,
-        context.innermost,
-        read_word,
-        context.read_register,
-        FallbackUnwinder(NAME, unwind),
-        pac_mask,
+        arch=arch,
+        modules=modules,
+        registers=context.innermost,
+        read_word=read_word,
+        read_register=context.read_register,
+        fallback=FallbackUnwinder(NAME, unwind),
+        pac_mask=pac_mask,
         skip=kernel.leaves_stack if kernel is not None else None,
         interrupted=context.interrupted,
     )

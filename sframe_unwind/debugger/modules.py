@@ -92,4 +92,13 @@ def loaded_module(
     def load_rewriter() -> str:
         return rewriter({section: start for section, (start, _) in sections.items()})
 
-    return Module(name, ranges, load, load_cfi, code_size, load_build_id, load_debug_cfi, load_rewriter)
+    return Module(
+        name=name,
+        ranges=ranges,
+        load=load,
+        load_cfi=load_cfi,
+        code_size=code_size,
+        load_build_id=load_build_id,
+        load_debug_cfi=load_debug_cfi,
+        load_rewriter=load_rewriter,
+    )

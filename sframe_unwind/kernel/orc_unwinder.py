@@ -68,7 +68,7 @@ class OrcUnwinder:
         arch, (_, sp, fp) = self._kernel.arch, registers
 
         def value(one: RegisterRule, cfa: int) -> int:
-            return value_of(one, arch, cfa, sp, fp, self._read_word, None)
+            return value_of(rule=one, arch=arch, cfa=cfa, sp=sp, fp=fp, read_word=self._read_word, read_register=None)
 
         assert rule.cfa is not None and rule.ra is not None  # noqa: PT018  # as of each call
         cfa = value(rule.cfa, 0) + added & ADDRESS_MASK
@@ -76,7 +76,15 @@ class OrcUnwinder:
 
     def _exception(self, entry: OrcEntry, registers: Registers, read_register: ReadRegister | None) -> UnwindResult:
         arch, saved = self._kernel.arch, self._kernel.saved_registers
-        at = place = value_of(entry.place, arch, 0, registers.sp, registers.fp, self._read_word, read_register)
+        at = place = value_of(
+            rule=entry.place,
+            arch=arch,
+            cfa=0,
+            sp=registers.sp,
+            fp=registers.fp,
+            read_word=self._read_word,
+            read_register=read_register,
+        )
         is_partial = entry.kind is OrcKind.PARTIAL_REGISTERS
         if is_partial:  # the processor pushes the end of the structure
             place -= saved.registers[arch.pc]
@@ -90,6 +98,14 @@ class OrcUnwinder:
         if not is_partial:
             fp = read(arch.fp)
         elif entry.bp is not None:
-            fp = value_of(entry.bp, arch, at, registers.sp, fp, self._read_word, read_register)
+            fp = value_of(
+                rule=entry.bp,
+                arch=arch,
+                cfa=at,
+                sp=registers.sp,
+                fp=fp,
+                read_word=self._read_word,
+                read_register=read_register,
+            )
         caller = Caller(place + saved.size & ADDRESS_MASK, read(arch.pc), read(arch.sp), fp)
         return UnwindResult(caller, True, read, EXCEPTION)

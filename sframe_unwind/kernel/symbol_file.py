@@ -41,7 +41,14 @@ def symbol_file(arch: Arch, machine: int, places: Iterable[EntryPlace], saved: S
         is_signal = place.kind not in (PlaceKind.FUNCTION, PlaceKind.LEAF)
         if code:
             cie = 0 if is_signal else of_functions
-            data += encode.fde(cie, place.start, place.end - place.start, is_signal, code, mark)
+            data += encode.fde(
+                cie_offset=cie,
+                start=place.start,
+                size=place.end - place.start,
+                augmented=is_signal,
+                code=code,
+                mark=mark,
+            )
     return _elf(machine, mark, data)
 
 

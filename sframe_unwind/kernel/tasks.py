@@ -90,12 +90,12 @@ class TaskList:
         if switch is not None and not on_cpu:
             registers.update(self._switched(switch, self._reader.number(address, self._place(switch.pointer))))
         return Task(
-            address,
-            self._reader.number(address, self._place("pid")),
-            self._command(address),
-            self._letter(address),
-            on_cpu,
-            {} if on_cpu else registers,
+            address=address,
+            pid=self._reader.number(address, self._place("pid")),
+            command=self._command(address),
+            state=self._letter(address),
+            on_cpu=on_cpu,
+            registers={} if on_cpu else registers,
         )
 
     def _switched(self, switch: SwitchFrame, sp: int) -> dict[int, int]:

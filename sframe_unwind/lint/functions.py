@@ -106,14 +106,14 @@ class _Function:
             if entry.fre_type < len(ADDRESS_SIZES) or not fields.num_rows:
                 self._rows(fields, *reader.rows(self._table, entry))
         return Described(
-            number,
-            entry.offset,
-            entry.start,
-            entry.size,
-            fields.repetition_size if fields and entry.is_mask else 0,
-            fields.num_rows if fields else 0,
-            tuple(self._broken.items()),
-            tuple(self._pieces),
+            table=number,
+            offset=entry.offset,
+            start=entry.start,
+            size=entry.size,
+            repetition=fields.repetition_size if fields and entry.is_mask else 0,
+            rows=fields.num_rows if fields else 0,
+            broken=tuple(self._broken.items()),
+            pieces=tuple(self._pieces),
         )
 
     def _break(self, rule: Rule, offset: int, message: str) -> None:

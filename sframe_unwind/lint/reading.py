@@ -186,7 +186,9 @@ class RowReader:
     def _read(
         self, at: int, limit: int, count: int, layout: tuple[int, ByteOrder], entry: Entry
     ) -> tuple[list[int], list[bytes], Stop | None]:
-        found = read_rows(self._data, at, limit, min(count, self._left + 1), layout, VERBATIM)
+        found = read_rows(
+            data=self._data, offset=at, limit=limit, count=min(count, self._left + 1), layout=layout, interpret=VERBATIM
+        )
         self._left -= len(found[1])
         if self._left < 0:
             raise FormatError("the functions claim the same rows over and over: too many to read", entry.offset)

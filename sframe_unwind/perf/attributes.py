@@ -61,7 +61,16 @@ def read_attributes(cursor: Cursor, byteorder: ByteOrder) -> Attributes:
         for bit in (SAMPLE_ID_ALL_BIT, EXCLUDE_CALLCHAIN_USER_BIT)
     )
     has_chain = bool(sample_type & SampleType.CALLCHAIN) and not no_chain
-    return Attributes(sample_type, read_format, id_all, branch_sample_type, regs_user, has_chain, kind, config)
+    return Attributes(
+        sample_type=sample_type,
+        read_format=read_format,
+        sample_id_all=id_all,
+        branch_sample_type=branch_sample_type,
+        regs_user=regs_user,
+        user_callchain=has_chain,
+        kind=kind,
+        config=config,
+    )
 
 
 class Events:

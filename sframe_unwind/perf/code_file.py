@@ -44,7 +44,9 @@ class CodeFile:
         first = min(file.loads)
         self.image = read_image(self.read, self.bias + first.address - page_start(first.offset))
         self.ranges = self.image.code_ranges()
-        self.loaded = LoadedObject(mapping.path, self.image, arch, self.read, files, lambda: file)
+        self.loaded = LoadedObject(
+            name=mapping.path, image=self.image, arch=arch, read=self.read, files=files, find_file=lambda: file
+        )
         self._is_start: dict[int, bool] = {}
 
     def _bias(self, mapping: Mapping) -> int:
@@ -130,6 +132,6 @@ def open_code_file(
     if found is None:
         return None, NOT_FOUND if mapping.path != "[vdso]" else "the vDSO was not found"
     try:
-        return CodeFile(mapping, build_id, found, arch, files, convert), ""
+        return CodeFile(mapping=mapping, build_id=build_id, file=found, arch=arch, files=files, convert=convert), ""
     except SFrameError:
         return None, "the file does not fit the mapping"

@@ -63,7 +63,14 @@ def read_header(source: Source) -> Header:
     events = tuple(_events(source, attributes, entry_size, byteorder))
     missing = min(max(records.offset + records.size - source.size, 0), records.size)
     if missing:
-        return Header(byteorder, False, events, FileSection(records.offset, records.size - missing), (), missing)
+        return Header(
+            byteorder=byteorder,
+            is_pipe=False,
+            attributes=events,
+            records=FileSection(records.offset, records.size - missing),
+            features=(),
+            missing=missing,
+        )
     return Header(byteorder, False, events, records, tuple(_features(source, records, flags, byteorder)))
 
 

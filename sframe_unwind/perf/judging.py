@@ -126,7 +126,14 @@ class Judge:
             return None
         space = self._spaces.of(sample.pid)
         memory = SampleMemory(space, registers[arch.sp], registers[arch.fp], sample.stack, arch.byteorder)
-        context = Context(arch, space, registers, memory, sample.stack_is_cut, sample.user_chain)
+        context = Context(
+            arch=arch,
+            space=space,
+            registers=registers,
+            memory=memory,
+            stack_is_cut=sample.stack_is_cut,
+            user_chain=sample.user_chain,
+        )
         reference = METHODS[REFERENCE](context)
         found = {}
         for name in self._methods:

@@ -34,7 +34,15 @@ def read_mmap(cursor: Cursor, misc: int) -> Mapping:
     :raises FormatError: it is too short.
     """
     pid, (start, size, offset) = _head(cursor)
-    return Mapping(pid, start, start + size, offset, cursor.text(), "", not misc & MISC_MMAP_DATA)
+    return Mapping(
+        pid=pid,
+        start=start,
+        end=start + size,
+        offset=offset,
+        path=cursor.text(),
+        build_id="",
+        executable=not misc & MISC_MMAP_DATA,
+    )
 
 
 def read_mmap2(cursor: Cursor, misc: int) -> Mapping:
@@ -47,7 +55,15 @@ def read_mmap2(cursor: Cursor, misc: int) -> Mapping:
     build_id = place[4 : 4 + min(place[0], _MAX_BUILD_ID)].hex() if misc & MISC_MMAP_BUILD_ID else ""
     protection = cursor.u32()
     cursor.u32()  # flags
-    return Mapping(pid, start, start + size, offset, cursor.text(), build_id, bool(protection & PROT_EXEC))
+    return Mapping(
+        pid=pid,
+        start=start,
+        end=start + size,
+        offset=offset,
+        path=cursor.text(),
+        build_id=build_id,
+        executable=bool(protection & PROT_EXEC),
+    )
 
 
 def _head(cursor: Cursor) -> tuple[int, tuple[int, int, int]]:

@@ -116,7 +116,18 @@ def read_sample(cursor: Cursor, event: Attributes) -> Sample:
         if size:
             written = cursor.u64()
             stack, is_cut = stack[:written], written >= size
-    return Sample(pid, tid, time, ip, callchain, abi, registers, stack, is_cut, event=event.number)
+    return Sample(
+        pid=pid,
+        tid=tid,
+        time=time,
+        ip=ip,
+        callchain=callchain,
+        abi=abi,
+        registers=registers,
+        stack=stack,
+        stack_is_cut=is_cut,
+        event=event.number,
+    )
 
 
 @cache

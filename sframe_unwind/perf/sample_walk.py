@@ -83,7 +83,7 @@ class _Unwinding:
         while True:
             interrupted = not history.frames
             for level, (pc, sp, fp, cfa) in enumerate(found, len(history.frames)):
-                history.add(Frame(level, pc, sp, fp, cfa, "", interrupted))
+                history.add(Frame(level=level, pc=pc, sp=sp, fp=fp, cfa=cfa, unwinder="", interrupted=interrupted))
                 interrupted = False
             if not interrupted and not registers.pc:
                 return self._stack(Ending.REACHED, "")
@@ -101,7 +101,12 @@ class _Unwinding:
         read_register = context.read_register if interrupted else None
         read_word = context.memory.read_frame_word
         return Walk(
-            *(context.arch, data.modules, registers, read_word, read_register, other),
+            arch=context.arch,
+            modules=data.modules,
+            registers=registers,
+            read_word=read_word,
+            read_register=read_register,
+            fallback=other,
             skip=data.prefers_cfi,
             interrupted=interrupted,
         )

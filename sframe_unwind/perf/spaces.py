@@ -198,7 +198,14 @@ class Spaces:
     def _open(self, mapping: Mapping) -> tuple[CodeFile | None, str]:
         if mapping not in self._opened:
             build_id = mapping.build_id or self._build_ids.get(mapping.path, "")
-            file, why = open_code_file(mapping, build_id, self._arch, self._files, self._convert, self._vdso)
+            file, why = open_code_file(
+                mapping=mapping,
+                build_id=build_id,
+                arch=self._arch,
+                files=self._files,
+                convert=self._convert,
+                vdso=self._vdso,
+            )
             if file is not None:  # a file with several mappings of code is one
                 file = self._by_bias.setdefault((mapping.path, file.build_id, file.bias), file)
             self._opened[mapping] = file, why

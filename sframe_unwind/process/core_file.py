@@ -81,14 +81,14 @@ def _open(path: PathLike) -> Core:
         if not threads:
             raise FileError(f"no registers of any thread, the file is {_cut(segments, size) or 'not whole'}")
         return Core(
-            str(path),
-            arch,
-            threads,
-            _auxv(arch, notes),
-            _mappings(arch, notes),
-            _memory(path, segments, size),
-            RangeMap(_executable(segments)),
-            _cut(segments, size),
+            path=str(path),
+            arch=arch,
+            threads=threads,
+            auxv=_auxv(arch, notes),
+            mappings=_mappings(arch, notes),
+            memory=_memory(path, segments, size),
+            executable=RangeMap(_executable(segments)),
+            truncated=_cut(segments, size),
         )
 
 

@@ -58,7 +58,12 @@ class Mappings:
     def __init__(self, text: bytes) -> None:
         found = [
             MemoryMapping(
-                *(int(start, 16), int(end, 16), b"w" in flags, b"x" in flags, int(offset, 16), _unescaped(name)),
+                start=int(start, 16),
+                end=int(end, 16),
+                writable=b"w" in flags,
+                executable=b"x" in flags,
+                offset=int(offset, 16),
+                path=_unescaped(name),
                 is_deleted=name.endswith(_DELETED),
             )
             for start, end, flags, offset, name in _LINE.findall(text)

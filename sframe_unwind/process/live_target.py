@@ -40,7 +40,14 @@ class LiveTarget:
         mappings = self._copy.mappings
         objects = Loader(live.arch, live.auxv, live.memory, files, given).objects(mappings.files(live.id))
         names = PerfMap(live.id, f"{live.folder}/root")
-        self.code = Objects(live.arch, objects, live.memory.read, report, mappings.is_executable, names.name)
+        self.code = Objects(
+            arch=live.arch,
+            objects=objects,
+            read=live.memory.read,
+            report=report,
+            is_executable=mappings.is_executable,
+            name=names.name,
+        )
 
     def unwind(self, thread: Thread) -> UnwoundThread:
         """Return the frames of a thread, from the copy of its stack.

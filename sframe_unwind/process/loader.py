@@ -108,7 +108,14 @@ class Loader:
         return list(found.values())
 
     def _object(self, file: MappedFile, image: Image) -> LoadedObject:
-        return LoadedObject(file.path, image, self._arch, self._memory.read, self._files, lambda: file.file)
+        return LoadedObject(
+            name=file.path,
+            image=image,
+            arch=self._arch,
+            read=self._memory.read,
+            files=self._files,
+            find_file=lambda: file.file,
+        )
 
     def _file(self, mapping: FileMapping, is_executable: bool) -> MappedFile:
         given = self._given if is_executable else None

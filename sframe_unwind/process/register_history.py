@@ -93,7 +93,15 @@ class RegisterHistory:
             level -= 1
             if rule is not None:
                 read_inner = partial(self._known_value, level)
-                return value_of(rule, self._arch, inner.cfa, inner.sp, inner.fp, self._read_word, read_inner)
+                return value_of(
+                    rule=rule,
+                    arch=self._arch,
+                    cfa=inner.cfa,
+                    sp=inner.sp,
+                    fp=inner.fp,
+                    read_word=self._read_word,
+                    read_register=read_inner,
+                )
         return self._known[level](number)
 
     def _known_value(self, level: int, number: int) -> int:

@@ -69,7 +69,12 @@ def walk(
 
     innermost = Registers(thread.registers[arch.pc], thread.registers[arch.sp], thread.registers.get(arch.fp, 0))
     steps = Walk(
-        *(arch, code.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, unwind)),
+        arch=arch,
+        modules=code.modules,
+        registers=innermost,
+        read_word=read_word,
+        read_register=read_register,
+        fallback=FallbackUnwinder(NAME, unwind),
         skip=kernel.leaves_stack if kernel is not None else code.prefers_cfi,
         interrupted=interrupted,
         other_stacks=OtherStacks(arch, read) if kernel is None else None,
@@ -125,7 +130,15 @@ def named(unwound: UnwoundThread, code: Code, limit: int | None = None) -> Stack
     found = (_with_inlined(_shown(frame, signal, code), code) for frame, signal in kept)
     shown = tuple(frame._replace(level=level) for level, frame in enumerate(chain.from_iterable(found)))
     title = ", ".join(filter(None, (f'Thread {thread.id} "{thread.name}"', thread.state, thread.not_stopped)))
-    return Stack(str(thread.id), title, shown, end, thread.name, thread.state, thread.not_stopped)
+    return Stack(
+        thread=str(thread.id),
+        title=title,
+        frames=shown,
+        end=end,
+        name=thread.name,
+        signal=thread.state,
+        not_stopped=thread.not_stopped,
+    )
 
 
 def _shown(frame: Frame, signal: bool, code: Code) -> ShownFrame:
@@ -146,7 +159,16 @@ def _shown(frame: Frame, signal: bool, code: Code) -> ShownFrame:
         function, offset = exception_name(function) if frame.unwinder == EXCEPTION else SIGNAL_FRAME, 0
     address = None if found is None else frame.pc - found.bias
     return ShownFrame(
-        *(frame.level, frame.pc, frame.cfa, frame.fp, function, place, module, frame.unwinder, offset, address),
+        level=frame.level,
+        pc=frame.pc,
+        cfa=frame.cfa,
+        fp=frame.fp,
+        function=function,
+        place=place,
+        module=module,
+        unwinder=frame.unwinder,
+        offset=offset,
+        address=address,
         lookup=None if signal else lookup,
     )
 

@@ -208,7 +208,7 @@ class VmcoreTarget:
         self.missing: list[str] = []
         """The missing files, one line each; empty: nothing is missing."""
         addresses = {name: address + bias for name, (address, _) in file.sections.items()}
-        main = KernelObject(file.path, file, addresses, bias, program, lines)
+        main = KernelObject(name=file.path, file=file, addresses=addresses, bias=bias, program=program, lines=lines)
         self.code = KernelCode(arch, main, self._modules(path, program, lines), report)
 
         # From the file: the kernel frees its initial code, in which the stack of an idle task ends.
@@ -218,7 +218,15 @@ class VmcoreTarget:
         places = find_places(arch, program.symbol, from_file)
         orc = find_orc(program.symbol, from_file)
         types = Types(program.structure)
-        self._kernel = Kernel(arch, arch.linux_kernel, places, types, program.symbol, program.read, orc)
+        self._kernel = Kernel(
+            arch=arch,
+            facts=arch.linux_kernel,
+            places=places,
+            types=types,
+            symbol=program.symbol,
+            read=program.read,
+            orc=orc,
+        )
         live = path == KCORE
         self._no_registers = (
             "it runs, with its registers in a processor" if live else "its registers are not in the dump"
@@ -231,7 +239,9 @@ class VmcoreTarget:
         if not thread.registers:
             return UnwoundThread(thread, (), self._no_registers)
         interrupted = thread.id in self._interrupted
-        return walk(thread, self.arch, self.code, self.read, interrupted, self._kernel)
+        return walk(
+            thread=thread, arch=self.arch, code=self.code, read=self.read, interrupted=interrupted, kernel=self._kernel
+        )
 
     def _modules(self, path: str, program: KernelProgram, lines: bool) -> list[KernelObject]:
         found, without_file = [], []
@@ -241,7 +251,17 @@ class VmcoreTarget:
             if module.addresses:
                 file, base = ElfFile(module.path) if module.path else None, min(module.addresses.values())
                 ranges = sorted(module.ranges)
-                found.append(KernelObject(module.name, file, module.addresses, base, program, lines, ranges))
+                found.append(
+                    KernelObject(
+                        name=module.name,
+                        file=file,
+                        addresses=module.addresses,
+                        bias=base,
+                        program=program,
+                        lines=lines,
+                        ranges=ranges,
+                    )
+                )
         if without_file:
             self.missing.append(f"{path}: no file of the modules {', '.join(without_file)} (--modules FOLDER has them)")
         return found

@@ -105,7 +105,15 @@ def _values(rule: UnwindRule, arch: Arch, context: FrameContext) -> list[str]:
         return []
     sp, fp = context.sp, context.fp
     try:
-        caller = step(rule, arch, sp, fp, context.read_word, context.read_register, context.pac_mask)
+        caller = step(
+            rule=rule,
+            arch=arch,
+            sp=sp,
+            fp=fp,
+            read_word=context.read_word,
+            read_register=context.read_register,
+            pac_mask=context.pac_mask,
+        )
     except SFrameError as error:
         return [f"here:  {error}"]
     lines = [f"here:  {arch.register_name(arch.sp)} = {sp:#x}, {arch.register_name(arch.fp)} = {fp:#x}"]

@@ -131,17 +131,17 @@ def describe(section: Section) -> SectionSpec:
 def _describe_table(table: Table) -> TableSpec:
     head = table.header
     return TableSpec(
-        head.version,
-        head.abi,
-        head.flags,
-        head.fixed_fp_offset,
-        head.fixed_ra_offset,
-        table.aux_header,
-        tuple(_describe_function(table, function) for function in table.functions()),
-        table.offset,
-        head.fde_offset,
-        head.fre_offset,
-        head.fre_size,
+        version=head.version,
+        abi=head.abi,
+        flags=head.flags,
+        fixed_fp_offset=head.fixed_fp_offset,
+        fixed_ra_offset=head.fixed_ra_offset,
+        aux_header=table.aux_header,
+        functions=tuple(_describe_function(table, function) for function in table.functions()),
+        offset=table.offset,
+        fde_offset=head.fde_offset,
+        fre_offset=head.fre_offset,
+        fre_size=head.fre_size,
     )
 
 
@@ -149,16 +149,16 @@ def _describe_function(table: Table, function: Function) -> FunctionSpec:
     entry = function.fde
     order = table.header.byteorder
     return FunctionSpec(
-        function.start,
-        entry.size,
-        tuple(RowSpec(start, row[0], fre.words(row, order)) for start, row in table.raw_rows(function)),
-        entry.address_size,
-        entry.pc_type,
-        entry.repetition_size,
-        entry.fde_type,
-        entry.pauth_key,
-        entry.signal,
-        entry.rows_offset - record_size(table.header.version),
+        start=function.start,
+        size=entry.size,
+        rows=tuple(RowSpec(start, row[0], fre.words(row, order)) for start, row in table.raw_rows(function)),
+        address_size=entry.address_size,
+        pc_type=entry.pc_type,
+        repetition_size=entry.repetition_size,
+        fde_type=entry.fde_type,
+        pauth_key=entry.pauth_key,
+        signal=entry.signal,
+        rows_at=entry.rows_offset - record_size(table.header.version),
     )
 
 
@@ -243,18 +243,18 @@ def _header(table: TableSpec, fre_size: int, fre_offset: int, where: str) -> byt
         _check(value, size, signed, f"{where}: {what}")
     return header.encode(
         header.Header(
-            table.byteorder,
-            table.version,
-            table.flags,
-            table.abi,
-            table.fixed_fp_offset,
-            table.fixed_ra_offset,
-            len(table.aux_header),
-            len(table.functions),
-            num_fres,
-            fre_size,
-            table.fde_offset,
-            fre_offset,
+            byteorder=table.byteorder,
+            version=table.version,
+            flags=table.flags,
+            abi=table.abi,
+            fixed_fp_offset=table.fixed_fp_offset,
+            fixed_ra_offset=table.fixed_ra_offset,
+            aux_size=len(table.aux_header),
+            num_fdes=len(table.functions),
+            num_fres=num_fres,
+            fre_size=fre_size,
+            fde_offset=table.fde_offset,
+            fre_offset=fre_offset,
         )
     )
 

@@ -60,14 +60,14 @@ def decode(raw: RawFdes, header: Header, index: int) -> Fde:
     if pc_type is PcType.MASK and not repetition:
         raise FormatError(f"FDE {index}: repetition size 0 in a mask FDE", raw.first + index * raw.entry_size)
     return Fde(
-        start,
-        size,
-        rows_offset,
-        num_rows,
-        ADDRESS_SIZES[fre_type],
-        pc_type,
-        _FDE_TYPES[fde_type],
-        _KEYS[bool(info & PAUTH_KEY)],
-        has_attributes and bool(info & SIGNAL),
-        repetition,
+        start_field=start,
+        size=size,
+        rows_offset=rows_offset,
+        num_rows=num_rows,
+        address_size=ADDRESS_SIZES[fre_type],
+        pc_type=pc_type,
+        fde_type=_FDE_TYPES[fde_type],
+        pauth_key=_KEYS[bool(info & PAUTH_KEY)],
+        signal=has_attributes and bool(info & SIGNAL),
+        repetition_size=repetition,
     )

@@ -83,7 +83,9 @@ def decode(
     :returns: the start addresses (in bytes from the start of the function) and the interpreted rows.
     :raises FormatError: a row is malformed, ends after ``limit`` or is out of order.
     """
-    starts, rows, stop = read_rows(data, offset, limit, count, layout, interpret)
+    starts, rows, stop = read_rows(
+        data=data, offset=offset, limit=limit, count=count, layout=layout, interpret=interpret
+    )
     if starts != sorted(starts):
         raise _out_of_order(starts, data, offset, layout[0])
     if stop is not None:

@@ -54,5 +54,12 @@ class PlainRows:
         except FormatError:
             return None
         first, layout = self._fres + rows_offset, self._layouts[kind]
-        starts, rows, stop = read_rows(self._data, first, self._fres_end, num_rows, layout, interpreters[fde_type])
+        starts, rows, stop = read_rows(
+            data=self._data,
+            offset=first,
+            limit=self._fres_end,
+            count=num_rows,
+            layout=layout,
+            interpret=interpreters[fde_type],
+        )
         return (starts, rows) if stop is None and starts == sorted(starts) else None

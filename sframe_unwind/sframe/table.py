@@ -194,12 +194,12 @@ class Table:
         entry = function.fde
         try:
             return fre.decode(
-                self._data,
-                self._fres + entry.rows_offset,
-                self._fres_end,
-                entry.num_rows,
-                (entry.address_size, self.header.byteorder),
-                interpret,
+                data=self._data,
+                offset=self._fres + entry.rows_offset,
+                limit=self._fres_end,
+                count=entry.num_rows,
+                layout=(entry.address_size, self.header.byteorder),
+                interpret=interpret,
             )
         except FormatError as error:
             raise FormatError(f"function at {function.start:#x}: {error.what}", error.offset) from None

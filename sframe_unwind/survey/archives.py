@@ -191,11 +191,13 @@ def _member(ffi: Any, pointer: Any, entry: Any, budget: Budget) -> tuple[Member,
     name, size = "" if is_raw else _text(entry.pathname), entry.size
     contents = _Contents(ffi, pointer, size, budget)
     if entry.islnk and not size:
-        return Member(name, Kind.LINK, 0, _text(entry.linkpath), "", contents), contents
+        return Member(
+            name=name, kind=Kind.LINK, size=0, target=_text(entry.linkpath), why="", contents=contents
+        ), contents
     if kind != stat.S_IFREG and not entry.islnk:
         why = SPECIAL.get(kind, f"of the unknown type {kind:#o}")
-        return Member(name, Kind.OTHER, 0, "", why, contents), contents
-    return Member(name, Kind.FILE, size, "", "", contents), contents
+        return Member(name=name, kind=Kind.OTHER, size=0, target="", why=why, contents=contents), contents
+    return Member(name=name, kind=Kind.FILE, size=size, target="", why="", contents=contents), contents
 
 
 def _text(name: str | bytes | None) -> str:

@@ -198,10 +198,33 @@ class _Judge:
             side = one.code.value if one.code is not None else ""
             level = "error" if side in ("sframe", "dwarf", "neither") else "warning"
             wrong = {"sframe": DWARF, "dwarf": SFRAME}.get(side, "")
-            place = one.spot.section, one.spot.address, one.function
-            self._findings.append(FindingRow("tables", one.what, level, *place, wrong, one.sframe, one.dwarf))
+            self._findings.append(
+                FindingRow(
+                    judge="tables",
+                    kind=one.what,
+                    level=level,
+                    section=one.spot.section,
+                    address=one.spot.address,
+                    function=one.function,
+                    table=wrong,
+                    says=one.sframe,
+                    expected=one.dwarf,
+                )
+            )
         for problem in verdict.problems:
-            self._findings.append(FindingRow("tables", "CFI", "error", "", 0, "", DWARF, problem, ""))
+            self._findings.append(
+                FindingRow(
+                    judge="tables",
+                    kind="CFI",
+                    level="error",
+                    section="",
+                    address=0,
+                    function="",
+                    table=DWARF,
+                    says=problem,
+                    expected="",
+                )
+            )
 
     def _code(self, verdict: Verdict) -> None:
         code = verdict.code
@@ -226,9 +249,19 @@ class _Judge:
                 sizes[found.name.lower()] += function.size
         self._kinds += (KindRow("code", kind, "", judged[kind], sizes[kind]) for kind in sorted(judged))
         for one in code.findings:
-            place = one.spot.section, one.spot.address, one.function
-            level = "warning" if one.assumes else "error"
-            self._findings.append(FindingRow("code", one.what, level, *place, one.table, one.rule, one.code))
+            self._findings.append(
+                FindingRow(
+                    judge="code",
+                    kind=one.what,
+                    level="warning" if one.assumes else "error",
+                    section=one.spot.section,
+                    address=one.spot.address,
+                    function=one.function,
+                    table=one.table,
+                    says=one.rule,
+                    expected=one.code,
+                )
+            )
 
     def _lint(self, report: SectionReport) -> None:
         for one in report.judgements:
@@ -239,8 +272,19 @@ class _Judge:
             found = shown.finding
             if found.rule in (VERSION_NOT_READ, ABI_NOT_READ):  # the row of the consumer has this
                 continue
-            kind, place = str(found.rule), (report.section, found.offset or 0, found.where)
-            self._findings.append(FindingRow("lint", kind, shown.level.value, *place, SFRAME, found.message, ""))
+            self._findings.append(
+                FindingRow(
+                    judge="lint",
+                    kind=str(found.rule),
+                    level=shown.level.value,
+                    section=report.section,
+                    address=found.offset or 0,
+                    function=found.where,
+                    table=SFRAME,
+                    says=found.message,
+                    expected="",
+                )
+            )
 
     def _extents(self, sections: list[Section] | None, cfi: list[tuple[int, int]]) -> None:
         """Count the described functions, and the bytes of the unwind data."""

@@ -62,7 +62,9 @@ def compacted(table: TableSpec, is_padding: IsPadding, max_rows: int = MAX_ROWS,
     shared, result = (with_shared_rows(table), with_shared_rows(anew)) if share else (table, anew)
     padding = tuple(gap for piece in pieces for gap in piece.padding)
     sizes = Sizes(_size(table), _size(shared), _size(result))
-    return Compact(result, sizes, _cost(table), _cost(result), share, padding)
+    return Compact(
+        table=result, sizes=sizes, before=_cost(table), after=_cost(result), shares_rows=share, padding=padding
+    )
 
 
 def _size(table: TableSpec) -> int:

@@ -49,7 +49,9 @@ def of_cfi(function: CfiFunction, rules: CfiRules) -> Description:
     said = rules.rows(function, function.start, function.end)
     key = PauthKey.B if function.cie.pauth_key_b else PauthKey.A
     repeats = any(row.depends_on_pc for row in function.rows)
-    return Description(function.start, function.end, said, function.cie.signal, key, repeats)
+    return Description(
+        start=function.start, end=function.end, rules=said, signal=function.cie.signal, pauth_key=key, repeats=repeats
+    )
 
 
 def of_sframe(function: Function) -> Description:

@@ -49,7 +49,14 @@ def make_debug_frame(descriptions: Iterable[Description], arch: Arch, offset: in
             cies[augmentation] = offset + len(area)
             area += encode.cie(augmentation, column, _common(entry, arch, column), mark)
         size = description.end - description.start
-        area += encode.fde(cies[augmentation], description.start, size, bool(letters), code, mark)
+        area += encode.fde(
+            cie_offset=cies[augmentation],
+            start=description.start,
+            size=size,
+            augmented=bool(letters),
+            code=code,
+            mark=mark,
+        )
     return Made(bytes(area), tuple(losses))
 
 

@@ -54,5 +54,13 @@ class CfiFallback:
             raise StepError(f"the CFI at {pc:#x} has the return address in its register, which calls overwrite")
         if rule.fp == UNDEFINED:
             rule = rule._replace(fp=None)  # libgcc does the same: an undefined register keeps the callee's value
-        caller = step(rule, self._arch, sp, fp, self._read_word, read_register, self._pac_mask)
+        caller = step(
+            rule=rule,
+            arch=self._arch,
+            sp=sp,
+            fp=fp,
+            read_word=self._read_word,
+            read_register=read_register,
+            pac_mask=self._pac_mask,
+        )
         return UnwindResult(caller, signal, None, NAME)

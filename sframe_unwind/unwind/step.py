@@ -61,7 +61,9 @@ def step(
     elif register_rule.base == CFA and register_rule.in_memory:
         pc = read_word(cfa + register_rule.offset & ADDRESS_MASK)
     else:
-        pc = value_of(register_rule, arch, cfa, sp, fp, read_word, read_register)
+        pc = value_of(
+            rule=register_rule, arch=arch, cfa=cfa, sp=sp, fp=fp, read_word=read_word, read_register=read_register
+        )
     if rule.ra_signed:
         pc = arch.strip(pc, arch.pac_mask if pac_mask is None else pac_mask)
     register_rule = rule.fp
@@ -69,7 +71,9 @@ def step(
         if register_rule.base == CFA and register_rule.in_memory:
             fp = read_word(cfa + register_rule.offset & ADDRESS_MASK)
         else:
-            fp = value_of(register_rule, arch, cfa, sp, fp, read_word, read_register)
+            fp = value_of(
+                rule=register_rule, arch=arch, cfa=cfa, sp=sp, fp=fp, read_word=read_word, read_register=read_register
+            )
     return Caller(cfa, pc, cfa + arch.sp_from_cfa & ADDRESS_MASK, fp)
 
 

@@ -149,10 +149,18 @@ class Walk:
                 rule, signal = result.rule, result.signal
                 if rule.cfa is None:
                     self.end = End.OUTERMOST
-                    yield Frame(level, pc, sp, fp, None, SFRAME, interrupted)
+                    yield Frame(level=level, pc=pc, sp=sp, fp=fp, cfa=None, unwinder=SFRAME, interrupted=interrupted)
                     return
                 try:
-                    caller = step(rule, arch, sp, fp, read_word, read_register, pac_mask)
+                    caller = step(
+                        rule=rule,
+                        arch=arch,
+                        sp=sp,
+                        fp=fp,
+                        read_word=read_word,
+                        read_register=read_register,
+                        pac_mask=pac_mask,
+                    )
                     if caller.sp <= sp and not signal:
                         self._check(Registers(pc, sp, fp), caller, interrupted)
                     unwinder, read_register = STUB_CODE if result.is_refuted else SFRAME, None
@@ -161,16 +169,16 @@ class Walk:
             if caller is None:
                 unwound = self._unwind_by_fallback(Registers(pc, sp, fp), interrupted, read_register, result)
                 if unwound is None:
-                    yield Frame(level, pc, sp, fp, None, "", interrupted)
+                    yield Frame(level=level, pc=pc, sp=sp, fp=fp, cfa=None, unwinder="", interrupted=interrupted)
                     return
                 caller, signal, read_register, name = unwound[:4]
                 unwinder = name or self._fallback_name
                 if caller is None:
                     self.end, self.detail = End.OUTERMOST, unwound.end
-                    yield Frame(level, pc, sp, fp, None, unwinder, interrupted)
+                    yield Frame(level=level, pc=pc, sp=sp, fp=fp, cfa=None, unwinder=unwinder, interrupted=interrupted)
                     return
             cfa, caller_pc, caller_sp, caller_fp = caller
-            yield Frame(level, pc, sp, fp, cfa, unwinder, interrupted)
+            yield Frame(level=level, pc=pc, sp=sp, fp=fp, cfa=cfa, unwinder=unwinder, interrupted=interrupted)
             pc, sp, fp, interrupted = caller_pc, caller_sp, caller_fp, signal
         self.end, self.detail = End.LIMIT, f"{self._limit} frames"
 

@@ -49,7 +49,12 @@ def verify_elf(
         found = Comparison(binary, sections, plan.progress)
     problems = tuple(dict.fromkeys(map(str, cfi.problems)))
     verdict = Verdict(
-        *(binary.name, (), 0, (), _sizes(binary, 0), problems),
+        file=binary.name,
+        functions=(),
+        addresses_compared=0,
+        disagreements=(),
+        sizes=_sizes(binary, 0),
+        problems=problems,
         compared=found is not None,
         loading=tuple(loading_problems(binary)),
         rewriter=binary.rewriter,
@@ -93,4 +98,11 @@ def _counted(binary: ElfBinary, sections: list[Section]) -> tuple[tuple[str, int
 def _sizes(binary: ElfBinary, not_described: int) -> Sizes:
     code = sum(end - start for start, end in binary.layout.code)
     size = binary.size_of
-    return Sizes(size(SECTION_NAME), size(EH_FRAME), size(EH_FRAME_HDR), size(DEBUG_FRAME), code, not_described)
+    return Sizes(
+        sframe=size(SECTION_NAME),
+        eh_frame=size(EH_FRAME),
+        eh_frame_hdr=size(EH_FRAME_HDR),
+        debug_frame=size(DEBUG_FRAME),
+        code=code,
+        not_described=not_described,
+    )

@@ -111,12 +111,12 @@ def _functions(found: CodeVerdict, binary: ElfBinary) -> tuple[Function, ...]:
     """Return the functions of a file whose tables were not compared with each other."""
     return tuple(
         Function(
-            binary.layout.spot(function.start),
-            function.end - function.start,
-            binary.function_name(function.start),
-            Outcome.DESCRIBED,
-            "",
-            (),
+            spot=binary.layout.spot(function.start),
+            size=function.end - function.start,
+            name=binary.function_name(function.start),
+            outcome=Outcome.DESCRIBED,
+            reason="",
+            lines=(),
         )
         for function in found.functions
     )
@@ -173,4 +173,11 @@ def _judged_line(
 def _found_line(spot: FileAddress, what: str, found: Sequence[CodeFinding]) -> Line:
     said = {finding.table: _NOTHING._replace(**{what: finding.rule}) for finding in found}
     code = _NOTHING._replace(**{what: found[0].code})
-    return Line(spot, said.get(SFRAME, _NOTHING), said.get(DWARF, _NOTHING), (what,), code, said.get(ORC))
+    return Line(
+        spot=spot,
+        sframe=said.get(SFRAME, _NOTHING),
+        dwarf=said.get(DWARF, _NOTHING),
+        differs=(what,),
+        code=code,
+        orc=said.get(ORC),
+    )

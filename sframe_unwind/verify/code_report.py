@@ -132,17 +132,17 @@ def report(verdict: CodeVerdict, binary: ElfBinary, why_unknown: bool = False, j
     :param judged: whether the report has the worst of each function.
     """
     return CodeReport(
-        len(verdict.functions),
-        verdict.instructions,
-        verdict.counts,
-        tuple(_finding(finding, binary) for finding in verdict.findings),
-        tuple(_unknown(one, binary) for one in verdict.unknown) if why_unknown else None,
-        {
+        functions=len(verdict.functions),
+        instructions=verdict.instructions,
+        counts=verdict.counts,
+        findings=tuple(_finding(finding, binary) for finding in verdict.findings),
+        unknown=tuple(_unknown(one, binary) for one in verdict.unknown) if why_unknown else None,
+        judged={
             binary.layout.spot(function.start): max(function.worst.values(), default=Judgement.UNKNOWN)
             for function in (verdict.functions if judged else ())
         },
-        verdict.given_up,
-        verdict.sframe_entries,
+        given_up=verdict.given_up,
+        sframe_entries=verdict.sframe_entries,
     )
 
 

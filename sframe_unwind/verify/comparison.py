@@ -126,7 +126,9 @@ class Comparison:
         if whole and sframe == dwarf:
             self.addresses_compared += len(dwarf[0])
             return []
-        changes = at_changes(sframe, dwarf, function.start, described.start, low, high)
+        changes = at_changes(
+            one=sframe, other=dwarf, one_start=function.start, other_start=described.start, low=low, high=high
+        )
         # Only addresses for which both tables have a rule are compared.
         compared = [
             Compared(pc, rule, said) for pc, rule, said in changes if isinstance(rule, UnwindRule) and said is not None
@@ -184,11 +186,26 @@ class Comparison:
         why += f" of {Gap(self._layout.spot(start), end - start)}"
         first = missing[0][0]
         size = sum(gap.size for gap in left_out)
-        return Function(self._layout.spot(first), size, self._name(first), Outcome.IN_PART, why, (), left_out)
+        return Function(
+            spot=self._layout.spot(first),
+            size=size,
+            name=self._name(first),
+            outcome=Outcome.IN_PART,
+            reason=why,
+            lines=(),
+            gaps=left_out,
+        )
 
     def _function(self, key: Range, outcome: Outcome, why: str = "", lines: tuple[Line, ...] = ()) -> Function:
         start, end = key
-        return Function(self._layout.spot(start), end - start, self._name(start), outcome, why, lines)
+        return Function(
+            spot=self._layout.spot(start),
+            size=end - start,
+            name=self._name(start),
+            outcome=outcome,
+            reason=why,
+            lines=lines,
+        )
 
     def _name(self, pc: int) -> str:
         return self._binary.function_name(pc)

@@ -50,12 +50,12 @@ def compared(binary: ElfBinary, sections: list[Section] | None) -> OrcReport:
     covered = merged(described)
     orc_only = [CodeRange(*one) for one in sorted(set(orc.ranges())) if not overlap([one], covered)]
     return OrcReport(
-        name,
-        len(described) - len(without),
-        addresses,
-        tuple(disagreements),
-        tuple(_named(binary, one) for one in orc_only),
-        tuple(_named(binary, one) for one in without),
+        table=name,
+        both=len(described) - len(without),
+        addresses_compared=addresses,
+        disagreements=tuple(disagreements),
+        orc_only=tuple(_named(binary, one) for one in orc_only),
+        other_only=tuple(_named(binary, one) for one in without),
     )
 
 

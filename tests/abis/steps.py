@@ -61,35 +61,35 @@ FURTHER_OUT = "frame pointer, or frames further out"
 
 KNOWN = (
     Known(
-        ("aarch64", "aarch64_be"),
-        ("pypi", "system"),
-        ("stepper", "free_walk", "free_leaf"),
-        SIGNED_VARIANTS,
-        r"",
-        ("native", FURTHER_OUT),
-        "GDB takes signed return addresses for addresses, as the emulator tells no mask: after paciasp or pacibsp"
-        " no caller's frame is right",
+        abis=("aarch64", "aarch64_be"),
+        debuggers=("pypi", "system"),
+        samples=("stepper", "free_walk", "free_leaf"),
+        variants=SIGNED_VARIANTS,
+        symbol=r"",
+        wrong=("native", FURTHER_OUT),
+        reason="GDB takes signed return addresses for addresses, as the emulator tells no mask: after paciasp or"
+        " pacibsp no caller's frame is right",
         without_masks=True,
     ),
     Known(
-        ("s390x",),
-        ("system",),
-        ("free_leaf",),
-        PLAIN_VARIANTS,
-        r"busy_(leaf|return_address) \+ ",
-        ("native",),
-        "GDB 13 and 16 cannot read a return address saved in a floating-point register: from after ldgr %f0,%r14 to"
-        " after lgdr %r14,%f0 they end with an error",
+        abis=("s390x",),
+        debuggers=("system",),
+        samples=("free_leaf",),
+        variants=PLAIN_VARIANTS,
+        symbol=r"busy_(leaf|return_address) \+ ",
+        wrong=("native",),
+        reason="GDB 13 and 16 cannot read a return address saved in a floating-point register: from after ldgr %f0,%r14"
+        " to after lgdr %r14,%f0 they end with an error",
         fixed_in=FIXED,
     ),
     Known(
-        ("aarch64",),
-        ("pypi", "system"),
-        ("stepper_lazy",),
-        PLAIN_VARIANTS,
-        r"",
-        ("native", "sframe"),
-        "the first stub of the PLT, which has no SFrame, pushes 16 bytes; neither GDB nor the CFI of glibc's"
+        abis=("aarch64",),
+        debuggers=("pypi", "system"),
+        samples=("stepper_lazy",),
+        variants=PLAIN_VARIANTS,
+        symbol=r"",
+        wrong=("native", "sframe"),
+        reason="the first stub of the PLT, which has no SFrame, pushes 16 bytes; neither GDB nor the CFI of glibc's"
         " _dl_runtime_resolve counts them",
     ),
 )

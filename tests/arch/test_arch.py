@@ -21,7 +21,20 @@ S390X = AbiNumber.S390X_ENDIAN_BIG
 def rule(abi: AbiNumber, row: str, version: int = 2, ra: int | None = None, fp: int = 0) -> UnwindRule:
     """Return the rule of a default row, given as hexadecimal digits from its info byte on."""
     fixed_ra = ra if ra is not None else -8 if abi is AMD64 else 0
-    head = Header(ARCH_BY_ABI[abi].byteorder, version, Flag(0), abi, fp, fixed_ra, 0, 0, 0, 0, 0, 0)
+    head = Header(
+        byteorder=ARCH_BY_ABI[abi].byteorder,
+        version=version,
+        flags=Flag(0),
+        abi=abi,
+        fixed_fp_offset=fp,
+        fixed_ra_offset=fixed_ra,
+        aux_size=0,
+        num_fdes=0,
+        num_fres=0,
+        fre_size=0,
+        fde_offset=0,
+        fre_offset=0,
+    )
     return RuleTable(head, FdeType.DEFAULT)[literal(row)]
 
 
@@ -133,7 +146,20 @@ def test_amd64_needs_the_fixed_offset() -> None:
 
 def test_a_distinct_row_is_one_rule() -> None:
     """Rules are shared: a program has a few dozen, not hundreds of thousands."""
-    head = Header("little", 2, Flag(0), AMD64, 0, -8, 0, 0, 0, 0, 0, 0)
+    head = Header(
+        byteorder="little",
+        version=2,
+        flags=Flag(0),
+        abi=AMD64,
+        fixed_fp_offset=0,
+        fixed_ra_offset=-8,
+        aux_size=0,
+        num_fdes=0,
+        num_fres=0,
+        fre_size=0,
+        fde_offset=0,
+        fre_offset=0,
+    )
     table = RuleTable(head, FdeType.DEFAULT)
     assert table[b"\x03\x08"] is table[b"\x03\x08"]
 

@@ -92,4 +92,11 @@ def mutations(table: RuleTable, arch: Arch) -> Iterator[Mutation]:
                 for field, other in changed(rule, arch):
                     rules: list[RowRule | None] = [*rows.rules]
                     rules[number] = other
-                    yield Mutation(function, number, field, rule, other, Rows(rows.starts, rules))
+                    yield Mutation(
+                        function=function,
+                        row=number,
+                        field=field,
+                        before=rule,
+                        rule=other,
+                        rows=Rows(rows.starts, rules),
+                    )

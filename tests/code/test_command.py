@@ -299,6 +299,6 @@ def test_user_without_a_name(tmp_path: Path) -> None:
     named = ("LOGNAME", "USER", "LNAME", "USERNAME")
     environment = {name: value for name, value in os.environ.items() if name not in named}
     done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60, cwd=tmp_path
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=HANG, cwd=tmp_path
     )
     assert (done.stdout, done.stderr) == ("installed\n", "")

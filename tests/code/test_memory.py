@@ -65,8 +65,27 @@ def test_the_parts_of_a_section(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(contents._pieces) <= 4
 
 
-REST = (frozenset[int](), (), True, False, 0, True, False, True, True, frozenset[Written](), frozenset[Passed]())
-"""The fields of a result after those of its findings."""
+PLAIN = FunctionResult(
+    start=0,
+    instructions=0,
+    counts={},
+    findings=(),
+    unknown=(),
+    wanted={},
+    elsewhere={},
+    continued=frozenset[int](),
+    called=(),
+    returns=True,
+    changes_fp=False,
+    moves_sp=0,
+    comes_back=True,
+    presumes=False,
+    complete=True,
+    ends_as_entered=True,
+    stores=frozenset[Written](),
+    passed=frozenset[Passed](),
+)
+"""The result of a function in which nothing was found."""
 
 
 def test_the_results_of_functions_take_little_memory() -> None:
@@ -74,12 +93,11 @@ def test_the_results_of_functions_take_little_memory() -> None:
     random_ = random.Random(1)
     starts = [0x1000 + 64 * number for number in range(count)]
     ranges = CodeRanges((start, start + 40) for start in starts)
-    plain = FunctionResult(0, 0, {}, (), (), {}, {}, *REST)
     given = {}
     for start in starts:
         size = random_.randrange(100)
         called = tuple(sorted(random_.sample(starts, 3)))
-        given[start] = plain._replace(start=start, instructions=size, counts={DWARF: Counts(size, 0, 0)}, called=called)
+        given[start] = PLAIN._replace(start=start, instructions=size, counts={DWARF: Counts(size, 0, 0)}, called=called)
     tracemalloc.start()
     try:
         results = Results(ranges, Pool())
@@ -98,8 +116,11 @@ def test_the_results_of_functions_take_little_memory() -> None:
 
 
 def test_what_was_found_at_an_address_moves_with_its_function() -> None:
-    unknown = (Unknown(0x1010, DWARF, "why", 0x1004, "nop", 1), Unknown(0x1020, DWARF, "why", None, "", 2))
-    found = FunctionResult(0x1000, 9, {}, (), unknown, {}, {}, *REST)
+    unknown = (
+        Unknown(address=0x1010, table=DWARF, why="why", origin=0x1004, instruction="nop", instructions=1),
+        Unknown(address=0x1020, table=DWARF, why="why", origin=None, instruction="", instructions=2),
+    )
+    found = PLAIN._replace(start=0x1000, instructions=9, unknown=unknown)
     moved = found.at(0x3000)
     assert [(one.address, one.origin) for one in moved.unknown] == [(0x3010, 0x3004), (0x3020, None)]
     assert moved.at(0x1000) == found

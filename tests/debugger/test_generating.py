@@ -37,7 +37,14 @@ def module(path: Path, bias: int = BIAS, build_id: str = BUILD_ID) -> Module:
             for segment in binary.segments
             if segment.type == PT_LOAD and segment.flags & PF_X
         ]
-    return Module(path.name, ranges, lambda: None, lambda: CfiSection(frames, None, arch), None, lambda: build_id)
+    return Module(
+        name=path.name,
+        ranges=ranges,
+        load=lambda: None,
+        load_cfi=lambda: CfiSection(frames, None, arch),
+        code_size=None,
+        load_build_id=lambda: build_id,
+    )
 
 
 @pytest.fixture

@@ -144,7 +144,15 @@ def run(
     outcome = Outcome("/".join(corner.values()), debugger.name, seed)
     started = time.monotonic()
     try:
-        _compare(seed, debugger, corner, length, outcome, moves if moves is not None else [], judges_speed)
+        _compare(
+            seed=seed,
+            debugger=debugger,
+            corner=corner,
+            length=length,
+            outcome=outcome,
+            moves=moves if moves is not None else [],
+            judges_speed=judges_speed,
+        )
     except (Hang, Died, ProgramError) as error:
         outcome.dropped = f"without the plugin: {error}"
     outcome.seconds = time.monotonic() - started
@@ -168,7 +176,14 @@ def _compare(
     moved = [_moved(move, model, own) for move in moves]
     outcome.commands = sum(len(move.lines) for move in moves)
     outcome.times[WITHOUT] = sum(move.seconds for move in moves)
-    judge = Judge(corner, mode, lacking, own.terminal, debugger.is_gdb, making.unknown)
+    judge = Judge(
+        corner=corner,
+        mode=mode,
+        lacking=lacking,
+        terminal=own.terminal,
+        knows_sp=debugger.is_gdb,
+        unknown=making.unknown,
+    )
     failure, outcome.times[mode] = replay(moved, own, mode, judge)
     if judges_speed and not failure and _too_slow(outcome.times[mode], outcome.times[WITHOUT]):
         least = min(replay(moved, own, mode, judge)[1] for _ in range(WITNESSES))
@@ -248,7 +263,15 @@ class Judge:
         if not self.lacking and self.mode != STRICT:
             contents = CONTENTS[:-1] if self.terminal else CONTENTS
             return difference(move, text, state, (*PLACE, "others")), difference(move, text, state, contents)
-        model = Move(move.lines, move.full, move.level, move.seconds, move.text, move.broken, self._plain(move.state))
+        model = Move(
+            lines=move.lines,
+            full=move.full,
+            level=move.level,
+            seconds=move.seconds,
+            text=move.text,
+            broken=move.broken,
+            state=self._plain(move.state),
+        )
         place = difference(model, text, self._plain(state), _PLACE_WITHOUT_CFI)
         return place, "" if place else _wrong_value(move.state, state)
 

@@ -54,19 +54,19 @@ class Build:
 EMULATED = ("amd64", "aarch64", "s390x")
 
 MAWK = Package(
-    "mawk",
-    "mawk",
-    ("*.c",),
-    (
+    name="mawk",
+    package="mawk",
+    sources=("*.c",),
+    left_out=(
         *("fpe_check.c", "makescan.c", "regexp_system.c"),  # a program, and what the configuration does without
         *("rexp.c", "rexp0.c", "rexp1.c", "rexp2.c", "rexp3.c", "rexp4.c", "rexpdb.c"),  # included by regexp.c
     ),
-    (
+    flags=(
         *("-DHAVE_CONFIG_H", "-DLOCAL_REGEXP", "-D_DEFAULT_SOURCE", "-D_XOPEN_SOURCE=500", "-I."),
         *("-std=gnu17", "-Wno-error=implicit-function-declaration"),  # for GCC 14 and later
     ),
-    ("-lm",),
-    (("./configure",), ("make", "scancode.c")),
+    libraries=("-lm",),
+    generate=(("./configure",), ("make", "scancode.c")),
 )
 BZIP2 = Package(
     "bzip2",
@@ -76,12 +76,12 @@ BZIP2 = Package(
     ("-D_FILE_OFFSET_BITS=64",),
 )
 LUA = Package(
-    "lua",
-    "lua5.4",
-    ("src/*.c",),
-    ("luac.c",),
-    ("-DLUA_USE_LINUX", "-Dluai_makeseed(state)=7"),  # the seed of its hashes is made of the time
-    ("-lm", "-ldl", "-Wl,-E"),
+    name="lua",
+    package="lua5.4",
+    sources=("src/*.c",),
+    left_out=("luac.c",),
+    flags=("-DLUA_USE_LINUX", "-Dluai_makeseed(state)=7"),  # the seed of its hashes is made of the time
+    libraries=("-lm", "-ldl", "-Wl,-E"),
 )
 MINIGZIP = Package("minigzip", "zlib", ("*.c", "test/minigzip.c"), flags=("-DHAVE_UNISTD_H", "-I."))
 SQLITE = Package(

@@ -185,7 +185,17 @@ def record(seed: int, scene: Scene, length: int = LENGTH, script: Sequence[Seque
                     raise
                 return moves
             seconds = time.monotonic() - before
-            moves.append(Move(tuple(lines), full, level, seconds, clean(text, scene.debugger), broken(text), state))
+            moves.append(
+                Move(
+                    lines=tuple(lines),
+                    full=full,
+                    level=level,
+                    seconds=seconds,
+                    text=clean(text, scene.debugger),
+                    broken=broken(text),
+                    state=state,
+                )
+            )
             if len(moves) > (len(script) or length):
                 break
             if script:

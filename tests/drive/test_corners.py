@@ -182,7 +182,9 @@ def test_where_cfi_is_missing_a_value_may_be_missing_and_not_wrong(key: str, oth
     scene = corners.CornerScene(debugger, chosen, making, making.whole, 0)
     moves = session.record(0, scene, 2)
     last = moves[0]
-    judge = corners.Judge(chosen, "always", True, False, True, making.unknown)
+    judge = corners.Judge(
+        corner=chosen, mode="always", lacking=True, terminal=False, knows_sp=True, unknown=making.unknown
+    )
     changed = {**last.state, key: other(last.state[key])}
     found = judge(last, "", changed)
     assert "".join(found).startswith(said)
@@ -198,7 +200,9 @@ def test_code_without_any_data_ends_what_is_compared() -> None:
     assert all(not first <= start < end for start in covered for first, end in making.unknown)
     main = next(function for function in cutting.functions(making.file) if function.name == "main")
     start = next(function for function in cutting.functions(making.file) if function.name == "_start")
-    judge = corners.Judge(chosen, "always", True, False, True, making.unknown)
+    judge = corners.Judge(
+        corner=chosen, mode="always", lacking=True, terminal=False, knows_sp=True, unknown=making.unknown
+    )
     assert not judge._is_unknown(main.start + 1)
     assert judge._is_unknown(start.start + 1)
 

@@ -100,7 +100,11 @@ def test_a_death_counts_unless_the_debugger_dies_by_itself_now_and_then(
         *_, mode = rest
         return left.pop() if left and mode != WITHOUT else "", 0.0
 
-    monkeypatch.setattr(session, "record", lambda *_: [session.Move(("continue",), True, 0, 0.1, "", "", {})])
+    monkeypatch.setattr(
+        session,
+        "record",
+        lambda *_: [session.Move(lines=("continue",), full=True, level=0, seconds=0.1, text="", broken="", state={})],
+    )
     monkeypatch.setattr(session, "replay", replay)
     outcome = session.run(seed, DEBUGGERS[debugger], ["always"], named("calls-O0"))
     assert outcome.failures == ({"always": death} if counts else {})
@@ -116,7 +120,11 @@ def test_in_gdb_a_difference_counts_the_first_time_where_there_is_one_thread(
     def replay(*rest: Any) -> tuple[str, float]:
         return once.pop() if once and rest[-1] != WITHOUT else "", 0.0
 
-    monkeypatch.setattr(session, "record", lambda *_: [session.Move(("next",), True, 0, 0.1, "", "", {})])
+    monkeypatch.setattr(
+        session,
+        "record",
+        lambda *_: [session.Move(lines=("next",), full=True, level=0, seconds=0.1, text="", broken="", state={})],
+    )
     monkeypatch.setattr(session, "replay", replay)
     outcome = session.run(0, DEBUGGERS["gdb18"], ["always"], named(name))
     assert bool(outcome.failures) == counts

@@ -91,7 +91,7 @@ def _events(kind: int) -> list[Event]:
 def _fill(writer: Writer, with_second: bool) -> None:
     writer.comm(7, "program", is_exec=True)
     writer.mmap(7, 0x1000, 0x2000, 0x40, "/bin/old")
-    writer.mmap2(7, 0x4000, 0x1000, 0, "/bin/program", "0123456789abcdef", time=1)
+    writer.mmap2(7, 0x4000, 0x1000, 0, "/bin/program", build_id="0123456789abcdef", time=1)
     writer.fork(8, 7, 2)
     writer.sample(7, 0x4010, {0: 5, 1: 6, 3: 8}, bytes(range(64)), size=80, time=9, tid=8, callchain=(1, 2))
     writer.sample(7, 0x4010, {0: 5, 1: 6, 3: 8}, bytes(64), time=9, callchain=(_DEFERRED, 5))

@@ -27,14 +27,14 @@ class Known(NamedTuple):
 
 KNOWN = (
     Known(
-        ("realign",),
-        (1, 2, 3),
-        BOTH,
-        r"aligned_local \+ \d+ in",
-        r"add +%\w+,%eax|lea +-0x8\(%r10\),%rsp|ret",
-        ".text",
-        "GCC's CFI still says that rbp is saved at (rbp) when it is popped; SFrame and DWARF say the same, and the next"
-        " frame, which has its CFA from rbp, is lost to both",
+        samples=("realign",),
+        versions=(1, 2, 3),
+        wrong=BOTH,
+        symbol=r"aligned_local \+ \d+ in",
+        instruction=r"add +%\w+,%eax|lea +-0x8\(%r10\),%rsp|ret",
+        section=".text",
+        reason="GCC's CFI still says that rbp is saved at (rbp) when it is popped; SFrame and DWARF say the same, and"
+        " the next frame, which has its CFA from rbp, is lost to both",
     ),
 )
 

@@ -25,6 +25,7 @@ from sframe_unwind.image.decompression import (
     zstd,
 )
 from sframe_unwind.image.elf_sections import ElfSections
+from tests.hanging import HANG
 
 TEXT = bytes(random.Random(7).choices(b"abcdefgh", k=300_000))
 ZSTD = zstandard.ZstdCompressor().compress(TEXT)
@@ -103,8 +104,8 @@ def test_both_readers_of_elf_files_decompress_sections(kind: str, tmp_path: Path
     functions = (f"int f{number}(int one) {{ return one + {number}; }}" for number in range(200))
     source.write_text("\n".join((*functions, "int main(void) { return f1(2); }\n")), encoding="ascii")
     flags = ["-g", "-O1", "-fno-asynchronous-unwind-tables"]
-    subprocess.run(["gcc", *flags, str(source), "-o", str(plain)], check=True, timeout=60)
-    subprocess.run(["objcopy", f"--compress-debug-sections={kind}", str(plain), str(packed)], check=True, timeout=60)
+    subprocess.run(["gcc", *flags, str(source), "-o", str(plain)], check=True, timeout=HANG)
+    subprocess.run(["objcopy", f"--compress-debug-sections={kind}", str(plain), str(packed)], check=True, timeout=HANG)
     found = {path: (by_files(path), by_plugins(path)) for path in (plain, packed)}
     assert len(set(found[plain])) == 1
     assert len(found[plain][0]) > 1000

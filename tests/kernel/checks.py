@@ -147,7 +147,14 @@ def check_modules(dump: str | Path, vmlinux: Path, path: Path) -> dict[str, int]
     arch = of_elf(*ElfFile(str(vmlinux)).machine)
     assert arch is not None
     assert arch.linux_kernel is not None
-    kernel = Kernel(arch, arch.linux_kernel, (), Types(program.structure), program.symbol, program.read)
+    kernel = Kernel(
+        arch=arch,
+        facts=arch.linux_kernel,
+        places=(),
+        types=Types(program.structure),
+        symbol=program.symbol,
+        read=program.read,
+    )
     name = module_name(path.name)
     (by_drgn,) = [module.addresses for module in program.modules() if module.name == name]
     own = KernelModules(kernel).sections(name or "")

@@ -58,7 +58,7 @@ def write_dump(folder: Path) -> ElfDump:
     run(tools_for("aarch64", 3) / "as", initial, "-o", objects[1])
     vmlinux = build_kernel(folder, *objects, options=("--build-id", *_PLACES))
     memory = Dump(vmlinux)
-    memory.listed(waiting(memory, 0, "worker", "ret_from_fork"), memory.task(1, "task1", True, 0, 0, 0))
+    memory.listed(waiting(memory, 0, "worker", "ret_from_fork"), memory.task(1, "task1", on_cpu=True, sp=0, pc=0, fp=0))
     vmcore = folder / "vmcore"
     vmcore.write_bytes(_content(memory, vmlinux))
     return ElfDump(vmcore, vmlinux, memory)

@@ -130,4 +130,11 @@ class Memory:
 def kernel(memory: Memory, symbols: Mapping[str, int] = SYMBOLS) -> Kernel:
     assert ARCH.linux_kernel is not None
     places = list(find_places(ARCH, symbols.get, memory.read))
-    return Kernel(ARCH, ARCH.linux_kernel, places, Types(STRUCTURES.get), symbols.get, memory.read)
+    return Kernel(
+        arch=ARCH,
+        facts=ARCH.linux_kernel,
+        places=places,
+        types=Types(STRUCTURES.get),
+        symbol=symbols.get,
+        read=memory.read,
+    )

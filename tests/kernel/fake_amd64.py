@@ -59,4 +59,12 @@ def table() -> OrcTable:
 
 def kernel(memory: Memory) -> Kernel:
     assert ARCH.linux_kernel is not None
-    return Kernel(ARCH, ARCH.linux_kernel, (), Types(TYPES.get), SYMBOLS.get, memory.read, table())
+    return Kernel(
+        arch=ARCH,
+        facts=ARCH.linux_kernel,
+        places=(),
+        types=Types(TYPES.get),
+        symbol=SYMBOLS.get,
+        read=memory.read,
+        orc=table(),
+    )

@@ -154,4 +154,4 @@ def waiting(dump: Dump, pid: int, *callers: str) -> int:
     """Write a task that waits in `schedule`, and its stack; return its address."""
     sp = STACK + 0x400 * pid
     dump.frames(sp, *callers)
-    return dump.task(pid, f"task{pid}", False, sp, dump.after_call("schedule"), sp)
+    return dump.task(pid, f"task{pid}", on_cpu=False, sp=sp, pc=dump.after_call("schedule"), fp=sp)

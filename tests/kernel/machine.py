@@ -71,7 +71,9 @@ def booted(
     port = free_port()
     boot = steps().boot.replace("1234 &", f"{port} -device vmcoreinfo {more}")
     command = shlex.split(boot.replace(" nokaslr", "") if is_moved else boot)
-    with _running(command, built, folder, tree / "console", port, seconds, ready) as machine:
+    with _running(
+        command=command, built=built, folder=folder, console=tree / "console", port=port, seconds=seconds, ready=ready
+    ) as machine:
         yield machine
 
 
@@ -91,7 +93,9 @@ def booted_debian(debian: DebianKernel, folder: Path, seconds: float = SECONDS, 
     command += ["-display", "none", "-serial", "file:console", "-append", f"console=ttyS0 {more}"]
     command += ["-kernel", str(built.image), "-initrd", str(built.initrd), "-gdb", f"tcp:127.0.0.1:{port}"]
     command += ["-device", "vmcoreinfo"]
-    with _running(command, built, folder, folder / "console", port, seconds) as machine:
+    with _running(
+        command=command, built=built, folder=folder, console=folder / "console", port=port, seconds=seconds
+    ) as machine:
         yield machine
 
 
@@ -107,7 +111,9 @@ def booted_s390x(debian: DebianKernel, folder: Path, seconds: float = SECONDS) -
     command = ["qemu-system-s390x", "-M", "s390-ccw-virtio", "-cpu", "max", "-smp", "2", "-m", "512", "-nic", "none"]
     command += ["-display", "none", "-serial", "file:console", "-append", "console=ttyS0 nokaslr"]
     command += ["-kernel", str(built.image), "-initrd", str(built.initrd), "-gdb", f"tcp:127.0.0.1:{port}"]
-    with _running(command, built, folder, folder / "console", port, seconds) as machine:
+    with _running(
+        command=command, built=built, folder=folder, console=folder / "console", port=port, seconds=seconds
+    ) as machine:
         yield machine
 
 

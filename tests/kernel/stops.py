@@ -108,8 +108,15 @@ def stopped(line: str, machine: str, debugger: str) -> Stopped | None:
     if machine == "s390x" and bt[-1].startswith(INNER):  # there, `sframe bt` continues without GDB
         bt = tuple(names_in_bt(text))
     return Stopped(
-        *(found["where"], next(iter(functions(text)), "?"), end_of(text), text, bt, different, known),
-        *(found.get("elr"), found.get("saved")),
+        where=found["where"],
+        innermost=next(iter(functions(text)), "?"),
+        end=end_of(text),
+        text=text,
+        bt=bt,
+        difference=different,
+        compared=known,
+        elr=found.get("elr"),
+        saved=found.get("saved"),
     )
 
 

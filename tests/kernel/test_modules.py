@@ -65,7 +65,14 @@ def kernel(layout: str, **modules: Mapping[str, int]) -> tuple[Kernel, Memory]:
             texts += len(section) + 1
     assert ARCH.linux_kernel is not None
     symbols = {"modules": HEAD}
-    return Kernel(ARCH, ARCH.linux_kernel, (), Types(LAYOUTS[layout].get), symbols.get, memory.read), memory
+    return Kernel(
+        arch=ARCH,
+        facts=ARCH.linux_kernel,
+        places=(),
+        types=Types(LAYOUTS[layout].get),
+        symbol=symbols.get,
+        read=memory.read,
+    ), memory
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -138,7 +145,9 @@ def test_files_that_the_kernel_has_not_loaded() -> None:
 
 def test_a_kernel_without_modules() -> None:
     found, memory = kernel("Linux 6.1")
-    without = Kernel(ARCH, found.facts, (), found.types, lambda _: None, memory.read)
+    without = Kernel(
+        arch=ARCH, facts=found.facts, places=(), types=found.types, symbol=lambda _: None, read=memory.read
+    )
     with pytest.raises(KernelError, match="no symbol modules: the kernel has no modules"):
         KernelModules(without)
     assert placed(without, "probe.ko", 0x1000) == ({}, [])

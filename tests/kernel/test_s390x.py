@@ -105,7 +105,9 @@ def memory() -> BigMemory:
 def kernel(memory: BigMemory) -> Kernel:
     assert ARCH.linux_kernel is not None
     places = list(find_places(ARCH, SYMBOLS.get, memory.read))
-    return Kernel(ARCH, ARCH.linux_kernel, places, Types(TYPES.get), SYMBOLS.get, memory.read)
+    return Kernel(
+        arch=ARCH, facts=ARCH.linux_kernel, places=places, types=Types(TYPES.get), symbol=SYMBOLS.get, read=memory.read
+    )
 
 
 def test_places(memory: BigMemory) -> None:

@@ -112,7 +112,12 @@ def test_a_part_of_a_command_gets_a_hint() -> None:
 def test_equal_stacks_are_shown_once() -> None:
     def stack_of(one: Task) -> Stack:
         pc = 0x10 if one.pid == 1 else 0x20
-        return Stack("", "", (ShownFrame(0, pc, None, None, "f", "", "", "sframe"),), "start of the task")
+        return Stack(
+            "",
+            "",
+            (ShownFrame(level=0, pc=pc, cfa=None, fp=None, function="f", place="", module="", unwinder="sframe"),),
+            "start of the task",
+        )
 
     assert list(grouped_lines(tasks()[1], stack_of)) == [
         'Task 0 "swapper/0", R, on a processor',

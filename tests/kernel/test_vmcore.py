@@ -51,7 +51,7 @@ def test_tasks_that_wait(dump: Dump) -> None:
 def test_a_task_that_ran_in_a_leaf_function_without_cfi(dump: Dump) -> None:
     """A guess by frame pointers would leave its caller out."""
     dump.frames(STACK + 0x100, "ret_from_fork")
-    dump.listed(dump.task(0, "task", True, 0, 0, 0))
+    dump.listed(dump.task(0, "task", on_cpu=True, sp=0, pc=0, fp=0))
     pc, caller = dump.after_call("__switch_to") - 12, dump.after_call("worker")
     dump.running = {ARCH.pc: pc, ARCH.sp: STACK + 0x100, ARCH.fp: STACK + 0x100, LR: caller}
     (stack,) = stacks(dump)
@@ -69,7 +69,7 @@ def test_a_task_that_ran_when_it_was_interrupted(dump: Dump) -> None:
         offset = {29: 8 * 29, 31: 248, 32: 256}[number]
         dump.memory.write(at + offset, value)
     dump.memory.write(sp, at + 304)  # the frame pointer of the entry code: its record in pt_regs
-    task = dump.task(0, "swapper/0", True, 0, 0, 0)
+    task = dump.task(0, "swapper/0", on_cpu=True, sp=0, pc=0, fp=0)
     dump.listed(task)
     dump.running = {ARCH.pc: dump.after_call("el1h_64_irq_handler"), ARCH.sp: sp, ARCH.fp: sp}
     (stack,) = stacks(dump)
@@ -88,7 +88,7 @@ def test_a_task_that_ran_when_it_was_interrupted(dump: Dump) -> None:
     ],
 )
 def test_a_task_without_registers(dump: Dump, path: str, end: str) -> None:
-    dump.listed(dump.task(0, "swapper/0", True, 0, 0, 0))
+    dump.listed(dump.task(0, "swapper/0", on_cpu=True, sp=0, pc=0, fp=0))
     (stack,) = stacks(dump, path)
     assert (stack.frames, stack.end) == ((), end)
 
@@ -97,7 +97,7 @@ def test_code_outside_the_kernel(dump: Dump) -> None:
     """Such as code of a module without a file."""
     dump.memory.fill(0xFFFFFFC000001000, 16)
     sp = STACK
-    dump.listed(dump.task(0, "task", False, sp, 0xFFFFFFC000001008, sp))
+    dump.listed(dump.task(0, "task", on_cpu=False, sp=sp, pc=0xFFFFFFC000001008, fp=sp))
     (stack,) = stacks(dump)
     assert stack.end == "no unwind data: the address is in no code of the kernel or of a module with a file"
 
@@ -137,7 +137,7 @@ def test_a_module_has_its_sections_where_the_kernel_loaded_them(dump: Dump, vmli
     dump.loaded = [LoadedModule("module", path, {".text": text, ".sframe": sframe}, ranges)]
     sp = STACK
     dump.frames(sp, "ret_from_fork")
-    dump.listed(dump.task(0, "task", False, sp, text + 12, sp))
+    dump.listed(dump.task(0, "task", on_cpu=False, sp=sp, pc=text + 12, fp=sp))
     (stack,) = stacks(dump)
     assert [frame.module.rpartition("/")[2] for frame in stack.frames] == ["module", "vmlinux"]
     assert [frame.unwinder for frame in stack.frames] == ["sframe", "kernel"]

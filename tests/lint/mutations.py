@@ -53,7 +53,10 @@ def _surroundings() -> dict[str, tuple[Subject, tuple[int, int]]]:
         assert arch is not None
         functions = list(section.functions())
         text = min(one.start for one in functions) - _AROUND, max(one.end for one in functions) + _AROUND
-        found[seed.name] = Subject(seed.data, seed.address, (text,), (text,), arch, False), text
+        found[seed.name] = (
+            Subject(data=seed.data, address=seed.address, text=(text,), code=(text,), arch=arch, is_object=False),
+            text,
+        )
     return found
 
 

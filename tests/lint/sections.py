@@ -33,7 +33,16 @@ def subject(
 ) -> Subject:
     """Return a linked file with a section."""
     content = encode(SectionSpec(ADDRESS, tables or (table(),))) if data is None else data
-    return Subject(content, ADDRESS, (text,), (text,), arch, False, segment_size=len(content), has_segments=True)
+    return Subject(
+        data=content,
+        address=ADDRESS,
+        text=(text,),
+        code=(text,),
+        arch=arch,
+        is_object=False,
+        segment_size=len(content),
+        has_segments=True,
+    )
 
 
 def changed(offset: int, value: int, layout: str = "B", *tables: TableSpec) -> Subject:

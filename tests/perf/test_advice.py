@@ -15,7 +15,7 @@ from sframe_unwind.perf.summary import Summary
 from sframe_unwind.perf.text import sentence
 from sframe_unwind.unwind.modules import NO_SECTION
 
-SAMPLE = Sample(1, 1, 0, 0, (), 0, {}, bytes(4096), True)
+SAMPLE = Sample(pid=1, tid=1, time=0, ip=0, callchain=(), abi=0, registers={}, stack=bytes(4096), stack_is_cut=True)
 
 
 class Given(Names):

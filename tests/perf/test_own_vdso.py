@@ -37,7 +37,7 @@ def test_the_vdso_of_this_machine_is_found(
     writer = Writer("little", "x86_64", [Event(regs_user=0b111000000)])
     writer.host(host, os.uname().release)
     at = 0x7F0000000000
-    writer.mmap2(1, at, 0x2000, 0, "[vdso]", own.build_id if with_build_id else "")
+    writer.mmap2(1, at, 0x2000, 0, "[vdso]", build_id=own.build_id if with_build_id else "")
     code, _ = own.sections[".text"]
     writer.sample(1, 0, {**REGISTERS, 8: at + code + 1}, (at + code).to_bytes(8, "little") * 4, size=64)
     path = tmp_path / "perf.data"

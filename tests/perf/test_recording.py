@@ -35,7 +35,7 @@ def test_every_record_is_read(tmp_path: Path, byteorder: ByteOrder, machine: str
     writer = Writer(byteorder, machine, [Event(regs_user=0b101)])
     writer.comm(7, "program", is_exec=True)
     writer.mmap(7, 0x1000, 0x2000, 0x40, "/bin/old")
-    writer.mmap2(7, 0x4000, 0x1000, 0, "/bin/program", BUILD_ID, time=1)
+    writer.mmap2(7, 0x4000, 0x1000, 0, "/bin/program", build_id=BUILD_ID, time=1)
     writer.mmap2(7, 0x6000, 0x1000, 0, "/bin/data", time=2, prot=1)
     writer.sample(7, 0x4010, {0: 5, 2: 6}, b"stack...", size=16, time=9, tid=8, callchain=(1, 2))
     writer.sample(7, 0x4020, {}, b"", time=8)
@@ -47,11 +47,23 @@ def test_every_record_is_read(tmp_path: Path, byteorder: ByteOrder, machine: str
     assert recording.build_ids == {"/bin/old": BUILD_ID[:16]}
     assert list(recording) == [
         Comm(7, 7, "program", True),
-        Mapping(7, 0x1000, 0x3000, 0x40, "/bin/old", "", True),
-        Mapping(7, 0x4000, 0x5000, 0, "/bin/program", BUILD_ID, True),
-        Mapping(7, 0x6000, 0x7000, 0, "/bin/data", "", False),
-        Sample(7, 7, 8, 0x4020, (), 0, {}, b"", False),  # the earlier one
-        Sample(7, 8, 9, 0x4010, (1, 2), 2, {0: 5, 2: 6}, b"stack...", False),
+        Mapping(pid=7, start=0x1000, end=0x3000, offset=0x40, path="/bin/old", build_id="", executable=True),
+        Mapping(pid=7, start=0x4000, end=0x5000, offset=0, path="/bin/program", build_id=BUILD_ID, executable=True),
+        Mapping(pid=7, start=0x6000, end=0x7000, offset=0, path="/bin/data", build_id="", executable=False),
+        Sample(
+            pid=7, tid=7, time=8, ip=0x4020, callchain=(), abi=0, registers={}, stack=b"", stack_is_cut=False
+        ),  # the earlier one
+        Sample(
+            pid=7,
+            tid=8,
+            time=9,
+            ip=0x4010,
+            callchain=(1, 2),
+            abi=2,
+            registers={0: 5, 2: 6},
+            stack=b"stack...",
+            stack_is_cut=False,
+        ),
         Fork(9, 7, 9, 7),
         Exit(7, 7),
     ]

@@ -8,7 +8,10 @@ from sframe_unwind.perf.spaces import Spaces
 from sframe_unwind.perf.tasks import Comm, Fork
 from sframe_unwind.process.files import Files
 
-OLD, NEW = Mapping(7, 0x1000, 0x3000, 0, "/nonexistent/old", "", True), "/nonexistent/new"
+OLD, NEW = (
+    Mapping(pid=7, start=0x1000, end=0x3000, offset=0, path="/nonexistent/old", build_id="", executable=True),
+    "/nonexistent/new",
+)
 
 
 def spaces() -> Spaces:
@@ -61,8 +64,8 @@ def test_a_thread_shares_the_mappings_of_its_process() -> None:
 
 def test_a_mapping_over_another_leaves_what_is_around_it() -> None:
     made = spaces()
-    made.take(Mapping(7, 0x1800, 0x2000, 0, NEW, "", True))
+    made.take(Mapping(pid=7, start=0x1800, end=0x2000, offset=0, path=NEW, build_id="", executable=True))
     assert [path(made, 7, pc) for pc in (0x17FF, 0x1800, 0x1FFF, 0x2000)] == [OLD.path, NEW, NEW, OLD.path]
     assert made.of(7).offset(0x2000) == 0x1000
-    made.take(Mapping(7, 0x1000, 0x3000, 0, NEW, "", False))
+    made.take(Mapping(pid=7, start=0x1000, end=0x3000, offset=0, path=NEW, build_id="", executable=False))
     assert path(made, 7) == ""

@@ -79,7 +79,7 @@ def test_where_to_look_for_files(tmp_path: Path, capsys: pytest.CaptureFixture[s
     """A recording of another machine has paths that exist here for this machine, and one that does not exist."""
     writer = Writer("little", "aarch64", [Event(regs_user=(1 << 33) - 1)])
     writer.mmap2(1, 0x400000, 0x1000, 0, "/bin/sh")
-    writer.mmap2(1, 0x500000, 0x1000, 0, "/opt/server", "0123456789abcdef")
+    writer.mmap2(1, 0x500000, 0x1000, 0, "/opt/server", build_id="0123456789abcdef")
     for pc in (0x400010, 0x500010, 0x500020):
         writer.sample(1, pc, {32: pc, 31: 0x7F0000, 29: 0x7F0100}, bytes(64))
     path = tmp_path / "perf.data"

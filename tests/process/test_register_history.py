@@ -23,6 +23,16 @@ def test_register_of_the_outermost_of_many_frames() -> None:
 
     history = RegisterHistory(amd64, lambda number: 0x1000 * (number == RBX), read_word, lambda _: match)
     for level in range(DEPTH):
-        history.add(Frame(level, 0x40, 0x1000 + 16 * level, 0, 0x1010 + 16 * level, "dwarf", level == 0))
+        history.add(
+            Frame(
+                level=level,
+                pc=0x40,
+                sp=0x1000 + 16 * level,
+                fp=0,
+                cfa=0x1010 + 16 * level,
+                unwinder="dwarf",
+                interrupted=level == 0,
+            )
+        )
     assert history.read_register(RBX) == 0x1000 + 16 * DEPTH
     assert history.read_register(RBX) == 0x1000 + 16 * DEPTH

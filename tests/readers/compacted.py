@@ -47,7 +47,9 @@ def sections(path: Path, version: int) -> Pair:
         output = Path(folder, "section")
         for max_rows in (None, MAX_ROWS):
             # With the name of a reader, rows are shared for big-endian machines too.
-            wanted = Wanted(version, ("spec",), SECTION, DWARF, address, max_rows)
+            wanted = Wanted(
+                version=version, consumers=("spec",), form=SECTION, source=DWARF, address=address, max_rows=max_rows
+            )
             address = convert_to_sframe(path, output, wanted).address
             made.append(output.read_bytes())
     assert address is not None  # there were two rounds

@@ -120,7 +120,15 @@ class Maker:
         made = table or self.table._replace(functions=tuple(one.spec for one in functions))
         address = more.get("address", ADDRESS)
         data = encode(SectionSpec(address, more.get("tables", (made,))))
-        return Case(f"{self.prefix}-{name}", tests, self.version, self.abi, address, data, _expected(functions))
+        return Case(
+            name=f"{self.prefix}-{name}",
+            tests=tests,
+            version=self.version,
+            abi=self.abi,
+            address=address,
+            section=data,
+            expected=_expected(functions),
+        )
 
     def cases(self) -> Iterator[Case]:
         """Yield all cases."""
@@ -286,7 +294,16 @@ def malformed() -> Iterator[Case]:
         data = subject.data
         pcs = tuple((pc, None) for pc in range(0xFFF, 0x1082, 3))
         version, abi = (data[2], data[4]) if len(data) > 4 else (3, int(AbiNumber.AMD64_ENDIAN_LITTLE))
-        yield Case(f"{rule.id}-{rule.name}", rule.title, version, abi, subject.address, data, pcs, False)
+        yield Case(
+            name=f"{rule.id}-{rule.name}",
+            tests=rule.title,
+            version=version,
+            abi=abi,
+            address=subject.address,
+            section=data,
+            expected=pcs,
+            is_valid=False,
+        )
 
 
 def _malformed_old(version: int) -> Iterator[Case]:

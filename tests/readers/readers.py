@@ -89,7 +89,14 @@ def glibc() -> Reader:
         program = kept(_CACHE / "glibc", _compile_glibc) / "glibc"
     except (FetchError, OSError, subprocess.SubprocessError, tarfile.TarError) as error:
         raise UnavailableError(f"the reader of glibc: {error}") from error
-    return Reader("glibc 2.43", adapter("glibc", str(program)), frozenset((2,)), LITTLE, False, "glibc")
+    return Reader(
+        name="glibc 2.43",
+        command=adapter("glibc", str(program)),
+        versions=frozenset((2,)),
+        abis=LITTLE,
+        shows_signed=False,
+        profile="glibc",
+    )
 
 
 def linux() -> Reader:

@@ -13,7 +13,8 @@ from sframe_unwind.report.stack import to_text as stack_to_text
 def stack(*frames: tuple[int, int | None, int | None], end: str = "the end", unwinder: str = "sframe") -> Stack:
     """Return a stack of (pc, CFA, FP)."""
     shown = tuple(
-        ShownFrame(level, pc, cfa, fp, f"f{level}", "", "", unwinder) for level, (pc, cfa, fp) in enumerate(frames)
+        ShownFrame(level=level, pc=pc, cfa=cfa, fp=fp, function=f"f{level}", place="", module="", unwinder=unwinder)
+        for level, (pc, cfa, fp) in enumerate(frames)
     )
     return Stack("1", 'Thread 1 "x"', shown, end)
 

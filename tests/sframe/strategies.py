@@ -207,13 +207,13 @@ def _raw_function(draw: Any, table: TableSpec) -> FunctionSpec:
     address_size = draw(st.sampled_from([1, 2, 4]))
     mask = draw(st.booleans())
     return FunctionSpec(
-        SECTION_ADDRESS + draw(st.integers(-reach, reach)),
-        draw(st.integers(0, (1 << 32) - 1)),
-        draw(raw_rows(address_size)),
-        address_size,
-        PcType.MASK if mask else PcType.INC,
-        (16 if mask else 0) if version == 1 else draw(st.integers(int(mask), 255)),
-        draw(st.sampled_from(FdeType)) if version == 3 else FdeType.DEFAULT,
-        draw(st.sampled_from(PauthKey)),
-        version == 3 and draw(st.booleans()),
+        start=SECTION_ADDRESS + draw(st.integers(-reach, reach)),
+        size=draw(st.integers(0, (1 << 32) - 1)),
+        rows=draw(raw_rows(address_size)),
+        address_size=address_size,
+        pc_type=PcType.MASK if mask else PcType.INC,
+        repetition_size=(16 if mask else 0) if version == 1 else draw(st.integers(int(mask), 255)),
+        fde_type=draw(st.sampled_from(FdeType)) if version == 3 else FdeType.DEFAULT,
+        pauth_key=draw(st.sampled_from(PauthKey)),
+        signal=version == 3 and draw(st.booleans()),
     )

@@ -18,7 +18,20 @@ ABI_OF = {"little": AbiNumber.AARCH64_ENDIAN_LITTLE, "big": AbiNumber.AARCH64_EN
 
 def section(version: int, byteorder: ByteOrder, entries: bytes, rows: bytes, num_fdes: int = 1) -> tuple[bytes, Header]:
     """Return a header followed by these entries and these rows."""
-    head = Header(byteorder, version, Flag(0), ABI_OF[byteorder], 0, 0, 0, num_fdes, 0, len(rows), 0, len(entries))
+    head = Header(
+        byteorder=byteorder,
+        version=version,
+        flags=Flag(0),
+        abi=ABI_OF[byteorder],
+        fixed_fp_offset=0,
+        fixed_ra_offset=0,
+        aux_size=0,
+        num_fdes=num_fdes,
+        num_fres=0,
+        fre_size=len(rows),
+        fde_offset=0,
+        fre_offset=len(entries),
+    )
     return header.encode(head) + entries + rows, head
 
 
@@ -93,7 +106,18 @@ ATTRIBUTES_BIG = literal("""
             order,
             entry,
             bytes(16),
-            Fde(-0x1000, 0x1234, 2, 3, 2, PcType.INC, FdeType.DEFAULT, PauthKey.B, False, 0),
+            Fde(
+                start_field=-0x1000,
+                size=0x1234,
+                rows_offset=2,
+                num_rows=3,
+                address_size=2,
+                pc_type=PcType.INC,
+                fde_type=FdeType.DEFAULT,
+                pauth_key=PauthKey.B,
+                signal=False,
+                repetition_size=0,
+            ),
         )
         for order, entry in (("little", V1_LITTLE), ("big", V1_BIG))
     ]
@@ -103,7 +127,18 @@ ATTRIBUTES_BIG = literal("""
             order,
             entry,
             bytes(16),
-            Fde(0x1000, 0x40, 0, 2, 1, PcType.MASK, FdeType.DEFAULT, PauthKey.A, False, 32),
+            Fde(
+                start_field=0x1000,
+                size=0x40,
+                rows_offset=0,
+                num_rows=2,
+                address_size=1,
+                pc_type=PcType.MASK,
+                fde_type=FdeType.DEFAULT,
+                pauth_key=PauthKey.A,
+                signal=False,
+                repetition_size=32,
+            ),
         )
         for order, entry in (("little", V2_LITTLE), ("big", V2_BIG))
     ]
@@ -113,7 +148,18 @@ ATTRIBUTES_BIG = literal("""
             order,
             entry,
             rows,
-            Fde(1 << 40, 0xFFFFFFFE, 8, 0x102, 4, PcType.MASK, FdeType.FLEX, PauthKey.B, True, 12),
+            Fde(
+                start_field=1 << 40,
+                size=0xFFFFFFFE,
+                rows_offset=8,
+                num_rows=0x102,
+                address_size=4,
+                pc_type=PcType.MASK,
+                fde_type=FdeType.FLEX,
+                pauth_key=PauthKey.B,
+                signal=True,
+                repetition_size=12,
+            ),
         )
         for order, entry, rows in (("little", V3_LITTLE, ATTRIBUTES_LITTLE), ("big", V3_BIG, ATTRIBUTES_BIG))
     ],

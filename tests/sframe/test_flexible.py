@@ -19,7 +19,20 @@ S390X = AbiNumber.S390X_ENDIAN_BIG
 def rule(abi: AbiNumber, row: str, fp: int = 0) -> UnwindRule:
     """Return the rule of a flexible row, given as annotated bytes from its info byte on."""
     ra = -8 if abi is AMD64 else 0
-    head = Header(ARCH_BY_ABI[abi].byteorder, 3, Flag(4), abi, fp, ra, 0, 0, 0, 0, 0, 0)
+    head = Header(
+        byteorder=ARCH_BY_ABI[abi].byteorder,
+        version=3,
+        flags=Flag(4),
+        abi=abi,
+        fixed_fp_offset=fp,
+        fixed_ra_offset=ra,
+        aux_size=0,
+        num_fdes=0,
+        num_fres=0,
+        fre_size=0,
+        fde_offset=0,
+        fre_offset=0,
+    )
     return RuleTable(head, FdeType.FLEX)[literal(row)]
 
 

@@ -14,7 +14,14 @@ from tests.sframe.literal import literal
 def decode(
     content: bytes, count: int, address_size: int = 1, byteorder: ByteOrder = "little", offset: int = 0
 ) -> list[tuple[int, bytes]]:
-    starts, rows = fre.decode(content, offset, len(content), count, (address_size, byteorder), VERBATIM)
+    starts, rows = fre.decode(
+        data=content,
+        offset=offset,
+        limit=len(content),
+        count=count,
+        layout=(address_size, byteorder),
+        interpret=VERBATIM,
+    )
     return list(zip(starts, rows))
 
 
@@ -112,7 +119,9 @@ def test_malformed_rows(content: bytes, count: int, message: str) -> None:
 
 def test_item_07_rows_end_with_their_sub_section_not_with_the_section() -> None:
     with pytest.raises(FormatError, match=r"data words end beyond the FRE sub-section's end"):
-        fre.decode(literal("00 05 08 f0 00 00"), 0, 3, 1, (1, "little"), VERBATIM)
+        fre.decode(
+            data=literal("00 05 08 f0 00 00"), offset=0, limit=3, count=1, layout=(1, "little"), interpret=VERBATIM
+        )
 
 
 def test_item_07_a_huge_number_of_rows_ends_at_the_end_of_the_bytes() -> None:
@@ -123,4 +132,4 @@ def test_item_07_a_huge_number_of_rows_ends_at_the_end_of_the_bytes() -> None:
 def test_rows_beyond_the_data() -> None:
     """The limit comes from the header; if the memory ends sooner, that is an error of the format too."""
     with pytest.raises(FormatError, match=r"row 1 of 2 lies beyond the section's end \(\.sframe offset 0x2\)"):
-        fre.decode(bytes(2), 0, 10, 2, (1, "little"), VERBATIM)
+        fre.decode(data=bytes(2), offset=0, limit=10, count=2, layout=(1, "little"), interpret=VERBATIM)

@@ -78,7 +78,15 @@ SECTIONS: dict[str, tuple[bytes, TableSpec, dict[int, UnwindRule | None]]] = {
                 FunctionSpec(
                     0x1000, 16, (RowSpec(0, 3, (8,)), RowSpec(1, 5, (16, -16)), RowSpec(15, 3, (8,))), 1, rows_at=0
                 ),
-                FunctionSpec(0x1020, 48, (RowSpec(0, 0), RowSpec(11, 0)), 1, PcType.MASK, 16, rows_at=10),
+                FunctionSpec(
+                    start=0x1020,
+                    size=48,
+                    rows=(RowSpec(0, 0), RowSpec(11, 0)),
+                    address_size=1,
+                    pc_type=PcType.MASK,
+                    repetition_size=16,
+                    rows_at=10,
+                ),
             ),
             offset=0,
             fre_offset=34,

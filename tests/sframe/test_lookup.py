@@ -108,7 +108,17 @@ def test_item_11_mask_rows_count_from_the_block(version: int, repetition: int) -
     """The function's start is not a multiple of the block's length, and the pc's low bits mean nothing."""
     start, middle = 0x1003, repetition // 2
     rows = (cfa(8), cfa(16, middle)) if middle else (cfa(8),)
-    section = opened(FunctionSpec(start, 3 * repetition, rows, None, PcType.MASK, repetition), version=version)
+    section = opened(
+        FunctionSpec(
+            start=start,
+            size=3 * repetition,
+            rows=rows,
+            address_size=None,
+            pc_type=PcType.MASK,
+            repetition_size=repetition,
+        ),
+        version=version,
+    )
     for offset in range(3 * repetition):
         expected = 16 if middle and offset % repetition >= middle else 8
         match = section.lookup(start + offset)
@@ -119,14 +129,22 @@ def test_item_11_mask_rows_count_from_the_block(version: int, repetition: int) -
 
 
 def test_item_11_no_row_covers_the_start_of_a_block() -> None:
-    section = opened(FunctionSpec(0x1000, 32, (cfa(8, 4),), None, PcType.MASK, 16))
+    section = opened(
+        FunctionSpec(
+            start=0x1000, size=32, rows=(cfa(8, 4),), address_size=None, pc_type=PcType.MASK, repetition_size=16
+        )
+    )
     assert [cfa_offset(section, pc) for pc in (0x1003, 0x1004, 0x100F, 0x1010, 0x1014)] == [None, 8, 8, None, 8]
 
 
 def test_item_12_a_plt_is_a_first_entry_and_others() -> None:
     """The PLT that GNU ld writes for lazy binding: pushes in the first entry, then one push in each other entry."""
-    first = FunctionSpec(0x1000, 16, (cfa(16), cfa(24, 6)), None, PcType.INC, 16)
-    others = FunctionSpec(0x1010, 48, (cfa(8), cfa(16, 11)), None, PcType.MASK, 16)
+    first = FunctionSpec(
+        start=0x1000, size=16, rows=(cfa(16), cfa(24, 6)), address_size=None, pc_type=PcType.INC, repetition_size=16
+    )
+    others = FunctionSpec(
+        start=0x1010, size=48, rows=(cfa(8), cfa(16, 11)), address_size=None, pc_type=PcType.MASK, repetition_size=16
+    )
     section = opened(first, others)
     for pc, expected in {0x1000: 16, 0x1005: 16, 0x1006: 24, 0x100F: 24}.items():
         assert cfa_offset(section, pc) == expected

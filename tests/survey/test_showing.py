@@ -102,7 +102,17 @@ def test_page_of_many_files(tmp_path: Path) -> None:
     run = store.begin(SurveyPlan(), ["root"], "")
     for number in range(FILES):
         row = FileRow(SURVEYED, machine="amd64", bytes=number, code=number + 1, sframe=number, eh_frame=5000)
-        finding = FindingRow("code", "cfa", "error", ".text", number, f"function_{number}", "sframe", "rsp + 8", "")
+        finding = FindingRow(
+            judge="code",
+            kind="cfa",
+            level="error",
+            section=".text",
+            address=number,
+            function=f"function_{number}",
+            table="sframe",
+            says="rsp + 8",
+            expected="",
+        )
         profile = ProfileRow("spec", "accepted", "", 0, 0)
         found = Surveyed(row, (KindRow("tables", "agrees", "", 1, number),), (finding,), (profile,))
         store.add(run, f"{number:064x}", found)

@@ -66,7 +66,9 @@ def test_aarch64_with_a_frame_record(name: str) -> None:
 def test_item_21_aarch64_leaf_whose_cfa_is_sp() -> None:
     """In the topmost frame the return address is still in x30."""
     rule = UnwindRule(at_sp(AARCH64, 0), None, None)
-    caller = step(rule, AARCH64, SP_VALUE, FP_VALUE, no_memory, registers({30: 0x401234}))
+    caller = step(
+        rule=rule, arch=AARCH64, sp=SP_VALUE, fp=FP_VALUE, read_word=no_memory, read_register=registers({30: 0x401234})
+    )
     assert caller == Caller(SP_VALUE, 0x401234, SP_VALUE, FP_VALUE)
     check_outward(SP_VALUE, caller.cfa, caller.sp, innermost=True)
 
@@ -81,7 +83,14 @@ def test_item_19_the_callers_sp_is_160_below_the_cfa() -> None:
 def test_item_19_s390x_leaf_with_its_registers_in_others() -> None:
     """RA is in f0 and FP in f2: a leaf function that uses r14 and r11 for other values."""
     rule = UnwindRule(at_sp(S390X, 160), RegisterRule(16, 0, False), RegisterRule(17, 0, False))
-    caller = step(rule, S390X, SP_VALUE, FP_VALUE, no_memory, registers({16: 0x401234, 17: 0x7000_0900}))
+    caller = step(
+        rule=rule,
+        arch=S390X,
+        sp=SP_VALUE,
+        fp=FP_VALUE,
+        read_word=no_memory,
+        read_register=registers({16: 0x401234, 17: 0x7000_0900}),
+    )
     assert caller == Caller(SP_VALUE + 160, 0x401234, SP_VALUE, 0x7000_0900)
     check_outward(SP_VALUE, caller.cfa, caller.sp, innermost=True)
 
@@ -125,14 +134,21 @@ def test_item_18_rules_that_do_with_sp_and_fp(abi: Arch, rule: UnwindRule) -> No
 def test_a_register_that_the_frame_does_not_know() -> None:
     rule = UnwindRule(at_sp(S390X, 160), RegisterRule(16, 0, False), None)
     with pytest.raises(StepError, match="register 16 is not known"):
-        step(rule, S390X, SP_VALUE, FP_VALUE, no_memory, registers({}))
+        step(rule=rule, arch=S390X, sp=SP_VALUE, fp=FP_VALUE, read_word=no_memory, read_register=registers({}))
 
 
 def test_flexible_cfa_from_another_register() -> None:
     """The CFA during AMD64 stack realignment, before rbp is set up."""
     rule = UnwindRule(RegisterRule(10, 0, False), saved_at_cfa(-8), None)
     r10 = SP_VALUE + 0x40
-    caller = step(rule, AMD64, SP_VALUE, FP_VALUE, memory({r10 - 8: 0x401234}), registers({10: r10}))
+    caller = step(
+        rule=rule,
+        arch=AMD64,
+        sp=SP_VALUE,
+        fp=FP_VALUE,
+        read_word=memory({r10 - 8: 0x401234}),
+        read_register=registers({10: r10}),
+    )
     assert caller == Caller(r10, 0x401234, r10, FP_VALUE)
 
 
@@ -162,7 +178,9 @@ def test_every_place_gives_ra_and_fp(place: RegisterRule, expected: int) -> None
     cfa = SP_VALUE + 0x100
     words = {cfa - 24: 0x1111, SP_VALUE + 16: 0x2222, FP_VALUE - 8: 0x3333, 0x5008: 0x4444}
     rule = UnwindRule(at_sp(AMD64, 0x100), place, place)
-    caller = step(rule, AMD64, SP_VALUE, FP_VALUE, memory(words), registers({3: 0x5000}))
+    caller = step(
+        rule=rule, arch=AMD64, sp=SP_VALUE, fp=FP_VALUE, read_word=memory(words), read_register=registers({3: 0x5000})
+    )
     assert caller == Caller(cfa, expected, cfa, expected)
 
 
@@ -181,14 +199,21 @@ def test_item_20_a_signed_return_address_is_stripped() -> None:
 
 def test_item_20_a_signed_return_address_in_its_register() -> None:
     rule = UnwindRule(at_sp(AARCH64, 0), None, None, ra_signed=True)
-    caller = step(rule, AARCH64, SP_VALUE, FP_VALUE, no_memory, registers({30: 0x5A25_0000_0040_1234}))
+    caller = step(
+        rule=rule,
+        arch=AARCH64,
+        sp=SP_VALUE,
+        fp=FP_VALUE,
+        read_word=no_memory,
+        read_register=registers({30: 0x5A25_0000_0040_1234}),
+    )
     assert caller.pc == 0x0040_1234
 
 
 @pytest.mark.parametrize("abi", [AMD64, AARCH64, S390X])
 def test_item_14_there_is_no_step_out_of_the_outermost_frame(abi: Arch) -> None:
     with pytest.raises(StepError, match="the return address is undefined: this is the outermost frame"):
-        step(OUTERMOST, abi, SP_VALUE, FP_VALUE, no_memory, registers({}))
+        step(rule=OUTERMOST, arch=abi, sp=SP_VALUE, fp=FP_VALUE, read_word=no_memory, read_register=registers({}))
 
 
 @pytest.mark.parametrize("offset", range(1, 8))
@@ -219,7 +244,14 @@ def test_memory_that_cannot_be_read(rule: UnwindRule, address: int) -> None:
 
 def test_a_return_address_that_amd64_has_nowhere() -> None:
     with pytest.raises(StepError, match="does not locate the return address, which amd64 always has in memory"):
-        step(UnwindRule(at_sp(AMD64, 8), None, None), AMD64, SP_VALUE, FP_VALUE, no_memory, registers({}))
+        step(
+            rule=UnwindRule(at_sp(AMD64, 8), None, None),
+            arch=AMD64,
+            sp=SP_VALUE,
+            fp=FP_VALUE,
+            read_word=no_memory,
+            read_register=registers({}),
+        )
 
 
 def test_addresses_wrap_at_64_bits() -> None:

@@ -152,8 +152,19 @@ def test_orc_that_a_baseline_has(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_with_a_whole_file(tmp_path: Path) -> None:
-    problem, sizes = "CIE at 0x0: version 9", Sizes(1, 2, 3, 0, 16, 0)
-    verdict = Verdict("whole", (), 0, (), sizes, (problem,), loading=("its segments overlap",))
+    problem, sizes = (
+        "CIE at 0x0: version 9",
+        Sizes(sframe=1, eh_frame=2, eh_frame_hdr=3, debug_frame=0, code=16, not_described=0),
+    )
+    verdict = Verdict(
+        file="whole",
+        functions=(),
+        addresses_compared=0,
+        disagreements=(),
+        sizes=sizes,
+        problems=(problem,),
+        loading=("its segments overlap",),
+    )
     result = tmp_path / "page.html"
     result.write_text(page([verdict], [], "0"), encoding="utf-8")
     shown = render(result)
@@ -241,10 +252,23 @@ def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
 def with_functions(folder: Path, count: int) -> Path:
     """Return the page for one file with many functions."""
     functions = tuple(
-        Function(FileAddress(".text", 16 * n, False), 1 + n % 97, f"function_{n}", list(Outcome)[n % 5], "", ())
+        Function(
+            spot=FileAddress(".text", 16 * n, False),
+            size=1 + n % 97,
+            name=f"function_{n}",
+            outcome=list(Outcome)[n % 5],
+            reason="",
+            lines=(),
+        )
         for n in range(count)
     )
-    verdict = Verdict("many", functions, count, (), Sizes(1, 2, 3, 0, 16 * count, 0))
+    verdict = Verdict(
+        "many",
+        functions,
+        count,
+        (),
+        Sizes(sframe=1, eh_frame=2, eh_frame_hdr=3, debug_frame=0, code=16 * count, not_described=0),
+    )
     result = folder / "page.html"
     result.write_text(page([verdict], [], "0"), encoding="utf-8")
     return result

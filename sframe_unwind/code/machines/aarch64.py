@@ -179,11 +179,18 @@ def _special(raw: bytes) -> Instruction | None:
     # VEX ignores the effect of hints on the return address, and does not know instructions that are not hints.
     word = int.from_bytes(raw[:4], "little")
     if word in _SIGNING:
-        return Instruction(4, Kind.NEXT, ((aarch64.LR, (SIGN, _LR)),), (), (), None)
+        return Instruction(size=4, kind=Kind.NEXT, puts=((aarch64.LR, (SIGN, _LR)),), stores=(), exits=(), target=None)
     if word in _STRIPPING:
-        return Instruction(4, Kind.NEXT, ((aarch64.LR, (STRIP, _LR, word not in _UNCHECKED)),), (), (), None)
+        return Instruction(
+            size=4,
+            kind=Kind.NEXT,
+            puts=((aarch64.LR, (STRIP, _LR, word not in _UNCHECKED)),),
+            stores=(),
+            exits=(),
+            target=None,
+        )
     if word in _RETURNING:
-        return Instruction(4, Kind.RETURN, (), (), (), None)
+        return Instruction(size=4, kind=Kind.RETURN, puts=(), stores=(), exits=(), target=None)
     if len(raw) < 4:
         return None
     operation = word >> 26
@@ -202,7 +209,9 @@ def _system(word: int) -> Instruction | None:
     register = word & 0x1F
     if word >> 20 == 0xD53:  # mrs; of some system registers VEX has nothing, or another value
         read = ((register, RESULT),) if register != _ZERO else ()
-        return Instruction(4, Kind.NEXT, (*read, (CC_OPERATION, ANYTHING)), (), (), None)
+        return Instruction(
+            size=4, kind=Kind.NEXT, puts=(*read, (CC_OPERATION, ANYTHING)), stores=(), exits=(), target=None
+        )
     if word & ~0x700 == _STREAMING or word & ~0x1F == _STREAMING_BY_REGISTER:
         return _ANYTHING  # vectors have another length after it
     if word & ~0x1F in _BLOCK_STORES:

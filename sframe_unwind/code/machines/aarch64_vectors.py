@@ -56,7 +56,7 @@ def _contiguous(found: Disassembled, word: int) -> Instruction | None:
 
 
 def _setting(register: int, value: tuple[object, ...]) -> Instruction:
-    return Instruction(4, Kind.NEXT, ((register, value),), (), (), None)
+    return Instruction(size=4, kind=Kind.NEXT, puts=((register, value),), stores=(), exits=(), target=None)
 
 
 def _storing(base: int, distance: int, size: int) -> Instruction:

@@ -253,10 +253,19 @@ def _far_return(raw: bytes, at: int, is_wide: bool) -> Instruction:
     if len(raw) < size:
         return STOP
     if not is_wide:
-        return Instruction(size, Kind.STOP, (), (), (), None)  # to an address of 32 or 16 bits
+        return Instruction(
+            size=size, kind=Kind.STOP, puts=(), stores=(), exits=(), target=None
+        )  # to an address of 32 or 16 bits
     popped = 16 + int.from_bytes(raw[at + 1 : size], "little")
     stack = (REGISTER, amd64.SP, 0)
-    return Instruction(size, Kind.RETURN, ((amd64.SP, (REGISTER, amd64.SP, popped)),), (), (), (LOAD, stack, 8, False))
+    return Instruction(
+        size=size,
+        kind=Kind.RETURN,
+        puts=((amd64.SP, (REGISTER, amd64.SP, popped)),),
+        stores=(),
+        exits=(),
+        target=(LOAD, stack, 8, False),
+    )
 
 
 def _of_two_bytes(raw: bytes, at: int, opcode: int, operands: int) -> Instruction | None:
@@ -267,7 +276,7 @@ def _of_two_bytes(raw: bytes, at: int, opcode: int, operands: int) -> Instructio
         width = 2 if 0x66 in raw[:at] and raw[at - 1] & 0xF8 != 0x48 else 8
         stack = (REGISTER, amd64.SP, width if opcode & 1 else -width)
         stores: tuple[Store, ...] = () if opcode & 1 else ((stack, width, RESULT),)
-        return Instruction(at + 2, Kind.NEXT, ((amd64.SP, stack),), stores, (), None)
+        return Instruction(size=at + 2, kind=Kind.NEXT, puts=((amd64.SP, stack),), stores=stores, exits=(), target=None)
     if operands < 0xC0 or at + 3 > len(raw):
         return None
     register = _register(operands & 7 | (8 if at and raw[at - 1] & 0xF1 == 0x41 else 0))
@@ -323,7 +332,14 @@ def _register(number: int) -> int:
 def _call(raw: bytes) -> Instruction:
     offset = 5 + int.from_bytes(raw[1:5], "little", signed=True)
     stack = (REGISTER, amd64.SP, -8)
-    return Instruction(5, Kind.CALL, ((amd64.SP, stack),), ((stack, 8, (PC_RELATIVE, 5)),), (), (PC_RELATIVE, offset))
+    return Instruction(
+        size=5,
+        kind=Kind.CALL,
+        puts=((amd64.SP, stack),),
+        stores=((stack, 8, (PC_RELATIVE, 5)),),
+        exits=(),
+        target=(PC_RELATIVE, offset),
+    )
 
 
 def _is_page_relative(_raw: bytes) -> bool:

@@ -194,7 +194,7 @@ def jump(size: int, offset: int) -> Instruction:
 
     :param offset: offset of the target from the instruction, in bytes.
     """
-    return Instruction(size, Kind.JUMP, (), (), (), (PC_RELATIVE, offset))
+    return Instruction(size=size, kind=Kind.JUMP, puts=(), stores=(), exits=(), target=(PC_RELATIVE, offset))
 
 
 def conditional_jump(size: int, offset: int, relation: str | None) -> Instruction:
@@ -203,30 +203,45 @@ def conditional_jump(size: int, offset: int, relation: str | None) -> Instructio
     :param relation: relation between the values that were compared; ``None``: not useful.
     """
     if offset == size:
-        return Instruction(size, Kind.NEXT, (), (), (), None)
+        return Instruction(size=size, kind=Kind.NEXT, puts=(), stores=(), exits=(), target=None)
     left, right = (REGISTER, CC_LEFT, 0), (REGISTER, CC_RIGHT, 0)
     condition = None if relation is None else Condition(relation, left, right, (REGISTER, CC_OPERATION, 0))
-    return Instruction(size, Kind.NEXT, (), (), (Exit((PC_RELATIVE, offset), 0, 0, condition),), None)
+    return Instruction(
+        size=size,
+        kind=Kind.NEXT,
+        puts=(),
+        stores=(),
+        exits=(Exit((PC_RELATIVE, offset), 0, 0, condition),),
+        target=None,
+    )
 
 
 def call(size: int, offset: int, link: int) -> Instruction:
     """Return a direct call that leaves its return address in a register."""
-    return Instruction(size, Kind.CALL, ((link, (PC_RELATIVE, size)),), (), (), (PC_RELATIVE, offset), link)
+    return Instruction(
+        size=size,
+        kind=Kind.CALL,
+        puts=((link, (PC_RELATIVE, size)),),
+        stores=(),
+        exits=(),
+        target=(PC_RELATIVE, offset),
+        link=link,
+    )
 
 
-STOP = Instruction(0, Kind.STOP, (), (), (), None)
+STOP = Instruction(size=0, kind=Kind.STOP, puts=(), stores=(), exits=(), target=None)
 """An instruction about which nothing is known, not even its size."""
 
 
 def trap(size: int) -> Instruction:
     """Return an instruction that ends the program, or whose handler continues after it."""
-    return Instruction(size, Kind.TRAP, (), (), (), None)
+    return Instruction(size=size, kind=Kind.TRAP, puts=(), stores=(), exits=(), target=None)
 
 
 def writing(size: int, registers: Iterable[int] = (), stores: tuple[Store, ...] = ()) -> Instruction:
     """Return an instruction that writes unknown values to registers and the condition code, and that stores."""
     written = dict.fromkeys((*registers, CC_OPERATION), ANYTHING)
-    return Instruction(size, Kind.NEXT, tuple(written.items()), stores, (), None)
+    return Instruction(size=size, kind=Kind.NEXT, puts=tuple(written.items()), stores=stores, exits=(), target=None)
 
 
 def anywhere_from(register: int) -> Store:

@@ -92,12 +92,23 @@ def _special(raw: bytes) -> Instruction | None:
         if len(raw) < 6:
             return STOP
         offset = 2 * int.from_bytes(raw[2:6], "big", signed=True)
-        return Instruction(6, Kind.STOP, (), (), (), (PC_RELATIVE, offset))
+        return Instruction(size=6, kind=Kind.STOP, puts=(), stores=(), exits=(), target=(PC_RELATIVE, offset))
     if raw[0] in _JUMPING:
-        return Instruction(_JUMPING[raw[0]], Kind.STOP, (), (), (), None) if len(raw) >= _JUMPING[raw[0]] else STOP
+        return (
+            Instruction(size=_JUMPING[raw[0]], kind=Kind.STOP, puts=(), stores=(), exits=(), target=None)
+            if len(raw) >= _JUMPING[raw[0]]
+            else STOP
+        )
     if raw[:1] == b"\xcc" and len(raw) >= 6 and raw[1] & 0xF == 6:  # brcth, whose distance VEX cuts off to 16 bits
         target = (PC_RELATIVE, 2 * int.from_bytes(raw[2:6], "big", signed=True))
-        return Instruction(6, Kind.NEXT, ((raw[1] >> 4, ANYTHING),), (), (Exit(target, 1, 0, None),), None)
+        return Instruction(
+            size=6,
+            kind=Kind.NEXT,
+            puts=((raw[1] >> 4, ANYTHING),),
+            stores=(),
+            exits=(Exit(target, 1, 0, None),),
+            target=None,
+        )
     if raw[:2] == b"\xb9\x11" and len(raw) >= 4:  # lngfr, for which VEX takes the operand from the result's register
         return writing(4, (raw[3] >> 4,))
     if raw[:1] == b"\xe7" and raw[5:6] == b"\x3f":  # vstl, which stores 16 bytes at most

@@ -95,7 +95,7 @@ class RegisteredProcedure(Registered):
             offset, rule = rows[bisect_right(starts, pc - start) - 1]
             if isinstance(rule, Alias):
                 rule = rule.rule(pc - start, lambda address: _resolve(address, modules))
-            return self.found(start, offset, end, rule, False, modules)
+            return self.found(start=start, row_start=offset, end=end, rule=rule, signal=False, modules=modules)
         finally:
             self._depth -= 1
 
@@ -136,7 +136,9 @@ class RegisteredTable(Registered):
             raise FormatError(f"the table at {data:#x} has {size:,} bytes, expected at most {MAX_TABLE:,}")
         at = pc - self.entry.load_offset & ADDRESS_MASK
         mark = STRUCT_MARKS[modules.arch.byteorder]
-        found = search_table(lazy_memory(self._read, data, size), 0, size // _TABLE_ENTRY, base, mark, at)
+        found = search_table(
+            table=lazy_memory(self._read, data, size), offset=0, count=size // _TABLE_ENTRY, base=base, mark=mark, pc=at
+        )
         if found is not None:
             # The FDEs can be anywhere in memory, so the "section" is all memory; sys.maxsize is the limit of len().
             memory = lazy_memory(self._read, 0, sys.maxsize)
@@ -144,7 +146,14 @@ class RegisteredTable(Registered):
             if fde.start <= at < fde.end:
                 function, bias = fde.decode(), pc - at
                 rule, offset = function.rule_at(at, modules.arch), function.row_offset(at)
-                return self.found(fde.start + bias, offset, fde.end + bias, rule, function.cie.signal, modules)
+                return self.found(
+                    start=fde.start + bias,
+                    row_start=offset,
+                    end=fde.end + bias,
+                    rule=rule,
+                    signal=function.cie.signal,
+                    modules=modules,
+                )
         return NoData("no FDE of the table contains the address", self)
 
 

@@ -27,7 +27,14 @@ def collect(
     :param cases: the level up to which frames are unwound, and the command that needs more of them.
     """
     return [
-        _one(emulator, executable, place, level, first, Path(folder) / str(number))
+        _one(
+            emulator=emulator,
+            executable=executable,
+            place=place,
+            level=level,
+            first=first,
+            folder=Path(folder) / str(number),
+        )
         for number, (level, first) in enumerate(cases)
     ]
 

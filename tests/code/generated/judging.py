@@ -73,12 +73,12 @@ def _compared(
         return tuple(pc for pc in pcs if judgement in verdicts.get(pc, ()))
 
     return Function(
-        tuple(lines),
-        start,
-        among(wrong, Judgement.PROVED),
-        among(right, Judgement.WRONG),
-        len(among(right, Judgement.PROVED)),
-        len(right),
-        len(wrong),
-        len(among(wrong, Judgement.WRONG)),
+        lines=tuple(lines),
+        start=start,
+        proved_falsely=among(wrong, Judgement.PROVED),
+        accused=among(right, Judgement.WRONG),
+        proved=len(among(right, Judgement.PROVED)),
+        right=len(right),
+        wrong=len(wrong),
+        found=len(among(wrong, Judgement.WRONG)),
     )

@@ -206,17 +206,17 @@ class Driver:
             return None
         first, second = values[: 2 * _GENERAL], values[2 * _GENERAL :]
         return Step(
-            signal,
-            pc,
-            tuple(first[:_GENERAL]),
-            tuple(first[_GENERAL:]),
-            tuple(second[: 2 * _VECTORS]),
-            tuple(second[2 * _VECTORS : -2]),
-            second[-2],
-            second[-1],
-            dict(self._change.iter_unpack(changes)),
-            bool(is_against),
-            bool(is_backward),
+            signal=signal,
+            pc=pc,
+            before=tuple(first[:_GENERAL]),
+            after=tuple(first[_GENERAL:]),
+            vectors_before=tuple(second[: 2 * _VECTORS]),
+            vectors_after=tuple(second[2 * _VECTORS : -2]),
+            flags_before=second[-2],
+            flags_after=second[-1],
+            changed=dict(self._change.iter_unpack(changes)),
+            is_against=bool(is_against),
+            is_backward=bool(is_backward),
         )
 
     def _bytes(self, size: int) -> bytes | None:
