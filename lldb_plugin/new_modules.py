@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import lldb
 
-from lldb_plugin import stop_hooks
+from lldb_plugin import shown_frames, stop_hooks
 from lldb_plugin.differences import can_change_stacks
 from lldb_plugin.lock import acquire
 from lldb_plugin.session import SESSION
@@ -14,6 +15,7 @@ from lldb_plugin.sframe_files import concerns
 from lldb_plugin.targets import fit, is_plugged
 from lldb_plugin.telling import tell
 from lldb_plugin.version import CAN_RENEW
+from lldb_plugin.watching import WATCHER
 
 _PATIENCE = 0.05
 """Seconds to wait for LLDB's lock on a target."""
@@ -42,7 +44,7 @@ def prepare(target: lldb.SBTarget) -> bool:
         return True
     if is_plugged(target):
         return True
-    if _state(target) in _BEGINNING:
+    if CAN_RENEW and _state(target) in _BEGINNING:
         fit(target, has_frames=False)
         return True
     stop_hooks.add(target)
@@ -50,8 +52,7 @@ def prepare(target: lldb.SBTarget) -> bool:
     stop = _stop(target)
     if stop is None:
         return False
-    _late.fit(target, stop)
-    return True
+    return _late.fit(target, stop)
 
 
 def _concerned(target: lldb.SBTarget) -> list[lldb.SBModule]:
@@ -95,21 +96,33 @@ class _Late:
         self._told: tuple[int, int] | None = None
         """The process and the stop of the last message."""
 
-    def fit(self, target: lldb.SBTarget, stop: int) -> None:
-        """Register the provider; in LLDB 22, which crashes if its frames change now, say so, unless the hook does it.
+    def fit(self, target: lldb.SBTarget, stop: int) -> bool:
+        """Register the provider, and return whether it is; in LLDB 22, only a command or the hook can.
+
+        LLDB 22 crashes if its frames change while its event thread prints one; before a command, that has ended.  If
+        neither comes, say that the frames at this stop are LLDB's.
 
         :param stop: LLDB's number of the stop.
         """
+        if WATCHER.commanding == threading.get_ident():
+            # LLDB 22 would take over the numbers of frames that it listed before the provider was there.
+            with shown_frames.selections_kept(target):
+                fit(target, has_frames=True)
+                shown_frames.forget_frames()
+            return True
         if CAN_RENEW:
             fit(target, has_frames=True)
-            return
+            return True
         this = target.GetProcess().GetUniqueID(), stop
         until = time.monotonic() + _HOOK_PATIENCE
         while not is_plugged(target) and this != self._told:
+            if WATCHER.commanding is not None:
+                return False
             if time.monotonic() > until:
                 self._told = this
                 tell("a library was loaded just before this stop: LLDB 22 shows its own frames until the next one")
             time.sleep(_NAP)
+        return is_plugged(target)
 
 
 _late = _Late()

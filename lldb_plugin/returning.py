@@ -19,7 +19,7 @@ def watch(debugger: lldb.SBDebugger) -> None:
         return
     _watched.add(debugger.GetID())
 
-    def is_refused(_line: str) -> bool:
+    def is_refused(*_words: str) -> bool:
         """Return whether LLDB must not run the command; the user has then been told."""
         thread = debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
         if not thread.IsValid():

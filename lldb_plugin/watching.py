@@ -4,6 +4,10 @@ LLDB gives each kind of event of a debugger to one listener, so the plugin asks 
 itself, which tells of each file that LLDB opens, and to the targets that it knows; any number of listeners hears these.
 What a target has loaded is then compared with what it had before.  Until a file concerns SFrame, the rest of the plugin
 is not even loaded.
+
+The events come in a thread of their own, which can be later than a command that is typed ahead, or that a script gives.
+So the targets are also looked at before each command that shows frames; its callback prints nothing, and takes nothing
+from others.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ _AWAKE = 0.02
 """Seconds between looks once there has been SFrame: the next program may be one that LLDB has opened before."""
 _NAPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 """Seconds between looks after an event: LLDB tells of a file before the target that it is for is listed."""
+_SHOWING = ("thread backtrace", "thread step-out", "frame select", "frame info", "frame variable")
+"""The commands before which targets are looked at; `bt`, `up` and `down` are other names of two of them."""
 _PATIENCE = 3.0
 """Seconds for which a debugger is kept from being destroyed while its targets are looked at."""
 _CHANGES = lldb.SBTarget.eBroadcastBitModulesLoaded | lldb.SBTarget.eBroadcastBitModulesUnloaded
@@ -46,6 +52,8 @@ class Watcher:
         """SFrame concerns a target, or the user has asked for it in all of them: the rest of the plugin is loaded."""
         self.concerns_all = False
         """The settings of the user concern modules without SFrame too."""
+        self.commanding: int | None = None
+        """The thread that is about to run a command which shows frames; ``None``: no thread is."""
         self._debuggers: dict[int, lldb.SBDebugger] = {}
         # LLDB could find them by the number, but it holds the lock of its list while it destroys all of them.
         self._looking = threading.Lock()
@@ -66,6 +74,8 @@ class Watcher:
         stack_changes.watch(debugger)
         self._debuggers[debugger.GetID()] = debugger
         debugger.AddDestroyCallback(self._leave)
+        for command in _SHOWING:
+            debugger.GetCommandInterpreter().SetCommandOverrideCallback(command, self._before_command)
         self._listener.StartListeningForEvents(debugger.GetBroadcaster(), lldb.SBDebugger.eBroadcastBitProgress)
         self.look()
 
@@ -75,6 +85,15 @@ class Watcher:
             for debugger in list(self._debuggers.values()):
                 for index in range(debugger.GetNumTargets()):
                     self._look_at(debugger.GetTargetAtIndex(index))
+
+    def _before_command(self, *_words: str) -> bool:
+        """Look at the targets; return ``False``: LLDB is to run the command, whose words are the arguments."""
+        self.commanding = threading.get_ident()
+        try:
+            self.look()
+        finally:
+            self.commanding = None
+        return False
 
     def targets(self) -> list[lldb.SBTarget]:
         """Return the targets of all debuggers."""

@@ -63,13 +63,9 @@ def with_cores(lldb: str, *arguments: str) -> str:
 
 
 def backtraces_of(lldb: str, executable: Path, *cores: Path) -> list[list[str]]:
-    """Return the stack in each core file; the command `sframe mode` wakes the plugin before the next command."""
-    commands = [
-        command
-        for core in cores
-        for command in (f'target create "{executable}" --core "{core}"', "sframe mode auto", "bt")
-    ]
-    return stacks(with_cores(lldb, "-o", IMPORT, *(part for command in commands for part in ("-o", command))))
+    """Return the stack in each core file."""
+    arguments = [part for core in cores for part in ("-o", f'target create "{executable}" --core "{core}"', "-o", "bt")]
+    return stacks(with_cores(lldb, "-o", IMPORT, *arguments))
 
 
 def cores_by_kernel(executable: Path, folder: Path) -> list[Path]:
