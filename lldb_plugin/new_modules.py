@@ -28,11 +28,14 @@ _BEGINNING = (lldb.eStateAttaching, lldb.eStateLaunching)
 """The states of a process of which LLDB has shown no frame."""
 
 
-def prepare(target: lldb.SBTarget) -> bool:
+def prepare(target: lldb.SBTarget, is_new: bool) -> bool:
     """Register the provider before there is a process; then, arrange for the next stop what new modules need.
 
     Return whether all is done; otherwise, this is to be called again soon: the process may be about to stop, when the
     hooks of that stop have run already.
+
+    :param is_new: the process of the target was not there before.  While a client launches it, the client has LLDB's lock
+        on the target, so the state cannot be asked for.
     """
     if SESSION.is_off():
         return True
@@ -44,7 +47,8 @@ def prepare(target: lldb.SBTarget) -> bool:
         return True
     if is_plugged(target):
         return True
-    if CAN_RENEW and _state(target) in _BEGINNING:
+    state = _state(target)
+    if CAN_RENEW and (state in _BEGINNING or (is_new and state is None)):
         fit(target, has_frames=False)
         return True
     stop_hooks.add(target)

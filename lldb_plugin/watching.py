@@ -158,7 +158,8 @@ class Watcher:
             return
         if before is not None and (now.program != before.program or now.modules < before.modules):
             self._examined[number] = 0
-        if not (self.concerns_all or self._concerned(target, number, now.modules)) or self._wake(target):
+        is_new = before is None or before.process != now.process
+        if not (self.concerns_all or self._concerned(target, number, now.modules)) or self._wake(target, is_new):
             self._seen[number] = now
 
     def _concerned(self, target: lldb.SBTarget, number: int, count: int) -> bool:
@@ -173,12 +174,12 @@ class Watcher:
             self._examined[number] = index + 1
         return False
 
-    def _wake(self, target: lldb.SBTarget) -> bool:
+    def _wake(self, target: lldb.SBTarget, is_new: bool) -> bool:
         """Do what a target needs; return whether nothing is left to do."""
         from lldb_plugin import new_modules
 
         self.is_awake = True
-        return new_modules.prepare(target)
+        return new_modules.prepare(target, is_new)
 
 
 WATCHER = Watcher()
