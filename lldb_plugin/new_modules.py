@@ -49,7 +49,7 @@ def prepare(target: lldb.SBTarget, is_new: bool) -> bool:
         return True
     state = _state(target)
     if CAN_RENEW and (state in _BEGINNING or (is_new and state is None)):
-        fit(target, has_frames=False)
+        fit(target, has_frames=False, at_rest=False)
         return True
     stop_hooks.add(target)
     stop_hooks.need(target)
@@ -115,7 +115,7 @@ class _Late:
                 shown_frames.forget_frames()
             return True
         if CAN_RENEW:
-            fit(target, has_frames=True)
+            fit(target, has_frames=True, at_rest=False)
             return True
         this = target.GetProcess().GetUniqueID(), stop
         until = time.monotonic() + _HOOK_PATIENCE

@@ -40,17 +40,19 @@ class _Plugged(NamedTuple):
     """LLDB's number of the provider; ``None`` while it is registered."""
 
 
-def fit(target: lldb.SBTarget, has_frames: bool) -> None:
+def fit(target: lldb.SBTarget, has_frames: bool, at_rest: bool = True) -> None:
     """Register the provider with a target if SFrame may change one of its stacks; otherwise, remove it.
 
     A target without the provider costs nothing: each question to the provider takes some 70 microseconds, and LLDB asks
     several times for each stop.
 
     :param has_frames: the target has a process; otherwise, LLDB's event thread shows nothing, and is not waited for.
+    :param at_rest: the process stays stopped meanwhile, if it is.  A process that begins, or loads a library, goes on
+        without LLDB's lock: what its memory has is then not known, and the files alone count.
     """
     if not target.IsValid():
         return
-    needed = _needs_provider(target)
+    needed = _needs_provider(target, at_rest)
     if needed and not is_plugged(target):
         _plug_in(target, has_frames)
     elif not needed and is_plugged(target):
@@ -87,14 +89,14 @@ def _plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
         report(f"LLDB does not take the frame provider: {error.GetCString()}")
 
 
-def _needs_provider(target: lldb.SBTarget) -> bool:
+def _needs_provider(target: lldb.SBTarget, at_rest: bool) -> bool:
     """Return whether SFrame may change a stack of a target, by the modules that it has now."""
     settings, process = SESSION.settings, target.GetProcess()
     if settings.mode == OFF or SESSION.leaves_frames_alone(process):
         return False
     mutex = target.GetAPIMutex()
     # Whoever holds the lock may be waiting for this stop.
-    if process.IsValid() and acquire(mutex, _PATIENCE):
+    if at_rest and process.IsValid() and acquire(mutex, _PATIENCE):
         try:
             if process.GetState() == lldb.eStateStopped:
                 modules = SESSION.modules(process)

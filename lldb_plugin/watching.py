@@ -6,8 +6,8 @@ What a target has loaded is then compared with what it had before.  Until a file
 is not even loaded.
 
 The events come in a thread of their own, which can be later than a command that is typed ahead, or that a script gives.
-So the targets are also looked at before each command that shows frames; its callback prints nothing, and takes nothing
-from others.
+So the targets are also looked at before each command that shows frames or lets a process run; its callback prints
+nothing, and takes nothing from others.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ _NAPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 """Seconds between looks after an event: LLDB tells of a file before the target that it is for is listed."""
 _SHOWING = ("thread backtrace", "thread step-out", "frame select", "frame info", "frame variable")
 """The commands before which targets are looked at; `bt`, `up` and `down` are other names of two of them."""
+_STARTING = ("process launch", "process attach", "process connect", "process continue")
+"""The commands before which targets are looked at, so that the provider is there at the next stop."""
+_LISTING = ("target frame-provider list",)
+"""The command that shows whether the provider is there."""
 _PATIENCE = 3.0
 """Seconds for which a debugger is kept from being destroyed while its targets are looked at."""
 _CHANGES = lldb.SBTarget.eBroadcastBitModulesLoaded | lldb.SBTarget.eBroadcastBitModulesUnloaded
@@ -53,7 +57,7 @@ class Watcher:
         self.concerns_all = False
         """The settings of the user concern modules without SFrame too."""
         self.commanding: int | None = None
-        """The thread that is about to run a command which shows frames; ``None``: no thread is."""
+        """The thread that is about to run a command before which targets are looked at; ``None``: no thread is."""
         self._debuggers: dict[int, lldb.SBDebugger] = {}
         # LLDB could find them by the number, but it holds the lock of its list while it destroys all of them.
         self._looking = threading.Lock()
@@ -74,7 +78,7 @@ class Watcher:
         stack_changes.watch(debugger)
         self._debuggers[debugger.GetID()] = debugger
         debugger.AddDestroyCallback(self._leave)
-        for command in _SHOWING:
+        for command in (*_SHOWING, *_STARTING, *_LISTING):
             debugger.GetCommandInterpreter().SetCommandOverrideCallback(command, self._before_command)
         self._listener.StartListeningForEvents(debugger.GetBroadcaster(), lldb.SBDebugger.eBroadcastBitProgress)
         self.look()
