@@ -30,7 +30,8 @@ class Pair(NamedTuple):
 
 def pairs(machine: str) -> list[Pair]:
     """Return the pairs for a machine."""
-    return [pair for family in read(FOLDER / f"{machine}.txt") for pair in _of_family(family)]
+    paths = (FOLDER / f"{machine}.txt", FOLDER / f"{machine}_frames.txt")
+    return [pair for path in paths for family in read(path) for pair in _of_family(family)]
 
 
 def _of_family(family: Recipe) -> Iterator[Pair]:
