@@ -18,6 +18,9 @@ def change(settings: Settings) -> None:
     SESSION.settings = settings
     if not TAKES_FRAMES:
         return
+    # Its base classes exist since LLDB 22.  It is loaded now: a program that a client launches can stop in 100 ms.
+    from lldb_plugin import provider  # noqa: F401
+
     WATCHER.is_awake = True
     WATCHER.concerns_all = settings.strict or settings.generate
     known = WATCHER.targets()

@@ -34,8 +34,8 @@ def prepare(target: lldb.SBTarget, is_new: bool) -> bool:
     Return whether all is done; otherwise, this is to be called again soon: the process may be about to stop, when the
     hooks of that stop have run already.
 
-    :param is_new: the process of the target was not there before.  While a client launches it, the client has LLDB's lock
-        on the target, so the state cannot be asked for.
+    :param is_new: the process of the target was not there before.  While a client launches it, the client has LLDB's
+        lock on the target, so the state cannot be asked for.
     """
     if SESSION.is_off():
         return True

@@ -93,8 +93,6 @@ class Checker:
             presumes=run.presumes,
             complete=run.complete,
             ends_as_entered=run.ends_as_entered,
-            stores=run.stores,
-            passed=run.passed,
         )
         if run.is_local and not result.findings and not starts and len(self._remembered) < _MAX_REMEMBERED:
             self._remembered[key] = self.pool.common(result)

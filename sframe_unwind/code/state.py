@@ -89,12 +89,11 @@ class Frame:
         self.bounds = Bounds()
         self.reaches = Reaches()
         self._machine = machine
-        self.also = frozenset(also)
         self._tracked = frozenset(
             (
                 *(CFA, UNKNOWN_BASE, STACK_BASE, RETURN_BASE, SIGNED_BASE, ALTERED_BASE),
                 *(self.entry_fp[0], self.return_address[0]),
-                *(ENTRY + number for number in self.also),
+                *(ENTRY + number for number in also),
             )
         )
 
@@ -109,7 +108,6 @@ class Frame:
         :param link: the register with the return address, if it is not the ABI's.
         """
         registers: dict[int, Value] = {register: (ENTRY + register, 0) for register in self._machine.general}
-        registers.update({register: (ENTRY + register, 0) for register in self.also})  # also vector registers
         registers[DIRECTION] = number(1)
         top = self.entry_sp[1]
         registers[self.sp] = CFA, top - pushed
@@ -119,10 +117,6 @@ class Frame:
         if link is not None and self.ra is not None:
             registers[self.ra], registers[link] = OTHER, self.return_address
         return State(registers, slots)
-
-    def kept(self, state: State) -> set[int]:
-        """Return the further registers that hold what they held at the entry."""
-        return {register for register in self.also if state.registers.get(register) == (ENTRY + register, 0)}
 
     def is_entry(self, state: State) -> bool:
         """Return whether a function can be entered in a state: nothing of the previous frame is left."""

@@ -24,7 +24,9 @@ def _names(output: str) -> list[str]:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_return_address_that_the_cfi_marks_as_undefined(debugger: Debugger, version: int, tmp_path: Path) -> None:
+def test_item_44_return_address_that_the_cfi_marks_as_undefined(
+    debugger: Debugger, version: int, tmp_path: Path
+) -> None:
     """GNU as before 2.46 writes rows with a return address there."""
     executable = compiled("leaving.c", tmp_path, "-O1", version=version)
     alone = typed(debugger, executable, _FIBER, plugin=False)
@@ -32,7 +34,7 @@ def test_return_address_that_the_cfi_marks_as_undefined(debugger: Debugger, vers
     assert typed(debugger, executable, _FIBER) == alone
 
 
-def test_cfi_that_gdb_was_told_not_to_read(debugger: Debugger, tmp_path: Path) -> None:
+def test_item_45_cfi_that_gdb_was_told_not_to_read(debugger: Debugger, tmp_path: Path) -> None:
     executable = compiled("padded.c", tmp_path, "-fno-stack-protector", "-fomit-frame-pointer")
     lines = ("break leaf", "run", "bt")
     expected = _names(typed(debugger, executable, lines, plugin=False))
@@ -42,7 +44,7 @@ def test_cfi_that_gdb_was_told_not_to_read(debugger: Debugger, tmp_path: Path) -
     assert _names(typed(debugger, executable, lines, plugin=False, more=("-readnever",))) != shown
 
 
-def test_library_that_gdb_has_not_read(debugger: Debugger, tmp_path: Path) -> None:
+def test_item_45_library_that_gdb_has_not_read(debugger: Debugger, tmp_path: Path) -> None:
     executable = compiled("plugs.c", tmp_path)
     library = compiled("plug.c", tmp_path, "-shared", "-fPIC", "-fomit-frame-pointer").rename(tmp_path / "plug.so")
     lines = ("break back", "run", "bt 4")
@@ -53,7 +55,7 @@ def test_library_that_gdb_has_not_read(debugger: Debugger, tmp_path: Path) -> No
     assert _names(unread)[3] == "main"
 
 
-def test_file_that_bolt_has_rewritten(debugger: Debugger, tmp_path: Path) -> None:
+def test_item_44_file_that_bolt_has_rewritten(debugger: Debugger, tmp_path: Path) -> None:
     with toolchain_needed():
         executable = bolted(for_bolt(tmp_path))
     lines = ("break stop_here", "run", "bt", "finish", "continue", "bt")
@@ -65,7 +67,7 @@ def test_file_that_bolt_has_rewritten(debugger: Debugger, tmp_path: Path) -> Non
     assert "rewritten by BOLT" in said
 
 
-def test_compressed_cfi_that_only_gdb_can_read(debugger: Debugger, tmp_path: Path) -> None:
+def test_item_45_compressed_cfi_that_only_gdb_can_read(debugger: Debugger, tmp_path: Path) -> None:
     executable = compressed("zstd")(tmp_path)
     lines = ("break leaf", "run", "up", "info locals", "info registers rbx rbp r12", "up", "info registers rbx")
     alone = typed(debugger, executable, lines, plugin=False)

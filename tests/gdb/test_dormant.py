@@ -34,7 +34,7 @@ AWAKE = "python print('awake', any(unwinder.name == 'sframe' for unwinder in gdb
 
 @pytest.mark.parametrize("sframe", [False, True])
 @pytest.mark.parametrize("mode", ["auto", "always", "fallback"])
-def test_frame_that_the_commands_of_a_breakpoint_select(
+def test_item_46_frame_that_the_commands_of_a_breakpoint_select(
     debugger: Debugger, mode: str, sframe: bool, tmp_path: Path
 ) -> None:
     executable = compiled("selecting.c", tmp_path, "-O0", sframe=sframe)

@@ -31,7 +31,7 @@ def shown(lldb: str, program: Path, *commands: str, plugin: bool = True, mode: s
 
 
 @pytest.mark.parametrize("stop", range(4))
-def test_a_file_that_bolt_has_rewritten(lldb: str, stop: int, tmp_path: Path) -> None:
+def test_item_44_a_file_that_bolt_has_rewritten(lldb: str, stop: int, tmp_path: Path) -> None:
     """BOLT updates the CFI, and leaves the SFrame of the code before."""
     with toolchain_needed():
         program = bolted(for_bolt(tmp_path))
