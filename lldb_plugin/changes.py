@@ -13,6 +13,12 @@ from sframe_unwind.debugger.settings import Settings
 
 def change(settings: Settings) -> None:
     """Change the settings in all targets of all debuggers; the frames that are selected stay selected."""
+    # Until the provider is registered, which another thread may be about to do, LLDB shows its own frames.
+    with WATCHER.alone():
+        _change(settings)
+
+
+def _change(settings: Settings) -> None:
     if settings.generate != SESSION.settings.generate:
         SESSION.forget_modules()
     SESSION.settings = settings

@@ -12,8 +12,10 @@ nothing, and takes nothing from others.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import lldb
@@ -34,7 +36,7 @@ _STARTING = ("process launch", "process attach", "process connect", "process con
 _LISTING = ("target frame-provider list",)
 """The command that shows whether the provider is there."""
 _PATIENCE = 3.0
-"""Seconds for which a debugger is kept from being destroyed while its targets are looked at."""
+"""Seconds for which a command waits, or the end of a debugger, while another thread looks at targets."""
 _CHANGES = lldb.SBTarget.eBroadcastBitModulesLoaded | lldb.SBTarget.eBroadcastBitModulesUnloaded
 
 
@@ -86,17 +88,33 @@ class Watcher:
     def look(self) -> None:
         """Look at the targets that have changed."""
         with self._looking:
-            for debugger in list(self._debuggers.values()):
-                for index in range(debugger.GetNumTargets()):
-                    self._look_at(debugger.GetTargetAtIndex(index))
+            self._look_at_all()
+
+    def _look_at_all(self) -> None:
+        for target in self.targets():
+            self._look_at(target)
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[bool]:
+        """Let no other thread look at targets during a command; what such a thread is about to register is registered.
+
+        :return: in the context, whether that is so; ``False``: the other thread waits for a lock, perhaps for one that
+            this thread has, as in a command of a breakpoint.
+        """
+        self.commanding = threading.get_ident()
+        is_alone = self._looking.acquire(timeout=_PATIENCE)
+        try:
+            yield is_alone
+        finally:
+            self.commanding = None
+            if is_alone:
+                self._looking.release()
 
     def _before_command(self, *_words: str) -> bool:
         """Look at the targets; return ``False``: LLDB is to run the command, whose words are the arguments."""
-        self.commanding = threading.get_ident()
-        try:
-            self.look()
-        finally:
-            self.commanding = None
+        with self.alone() as is_alone:
+            if is_alone:
+                self._look_at_all()
         return False
 
     def targets(self) -> list[lldb.SBTarget]:

@@ -76,6 +76,11 @@ def test_a_stop_just_after_a_library_was_loaded_is_told_once_where_the_provider_
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)
+def test_a_mode_holds_when_its_command_returns_although_another_thread_registers_the_provider(lldb: str) -> None:
+    assert call(find(lldb), "scripts", "registering", program=program(SFRAME_ONLY_STRIPPED)) >= STRIPPED_DEPTH
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
 def test_commands_of_the_user_keep_their_thread_beside_those_of_the_plugin(lldb: str) -> None:
     shown = call(find(lldb), "scripts", "beside_commands", program=program(BY_NAME["threads"]), times=2000)
     assert len(shown) == 1

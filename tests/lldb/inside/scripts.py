@@ -13,7 +13,7 @@ from typing import Any
 
 import lldb
 
-from tests.lldb.inside.program import Program
+from tests.lldb.inside.program import SECONDS, Program
 
 _LONG = 1.0
 """The seconds of a wait that a user notices; shorter ones are meant to fail while another thread works."""
@@ -100,6 +100,29 @@ def late(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[str]:
         for _ in range(2):
             new_modules._late.fit(inside.target, inside.target.GetProcess().GetStopID())
     return said.getvalue().splitlines()
+
+
+def registering(debugger: lldb.SBDebugger, program: dict[str, Any]) -> int:
+    """Return how many frames there are after a command has set the mode while the plugin registers the provider."""
+    inside = Program(debugger)
+    stop_hooks: Any = importlib.import_module("lldb_plugin.stop_hooks")
+    add, begun, goes_on = stop_hooks.add, threading.Event(), threading.Event()
+
+    def slow(target: lldb.SBTarget) -> None:
+        begun.set()
+        goes_on.wait(SECONDS)
+        add(target)
+
+    stop_hooks.add = slow
+    inside.run(f'target create "{program["executable"]}"')
+    assert begun.wait(SECONDS)
+    inside.run(f"breakpoint set -n {program['place']}")
+    process = inside.target.LaunchSimple([], None, None)
+    threading.Timer(_LONG, goes_on.set).start()
+    inside.run("sframe mode always")
+    count = len(_names(inside.thread))
+    process.Detach()
+    return count
 
 
 def beside_commands(debugger: lldb.SBDebugger, program: dict[str, Any], times: int) -> list[str]:
