@@ -123,6 +123,15 @@ def test_wakes_for_a_module_with_sframe(lldb: str, programs: dict[str, Path]) ->
     assert said.count("stop reason = ") == 2  # the stop, and the backtrace
 
 
+def test_a_launch_does_not_wait_for_the_thread_that_learns_of_files(lldb: str, programs: dict[str, Path]) -> None:
+    """That thread can be late; here it never looks.  A script then asks for frames without a command."""
+    never = "script from lldb_plugin.watching import WATCHER; WATCHER.look = lambda: None"
+    count = "script print('synthetic', sum(frame.IsSynthetic() for frame in lldb.thread))"
+    said = shown(lldb, programs["alone"], *START, count, "target frame-provider list", first=never)
+    assert int(said.partition("\nsynthetic ")[2].splitlines()[0]) > 0
+    assert said.count("sframe_lldb.SFrameFrameProvider") == 1
+
+
 @pytest.mark.parametrize("name", ["without", "beside"])
 def test_a_session_reads_as_without_the_plugin(lldb: str, name: str, programs: dict[str, Path]) -> None:
     commands = (*START, "bt", "thread step-out", "frame variable", "target stop-hook list", "register read pc")
