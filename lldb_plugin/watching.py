@@ -200,6 +200,8 @@ class Watcher:
         """Do what a target needs; return whether nothing is left to do."""
         from lldb_plugin import new_modules
 
+        if target.GetDebugger().GetID() not in self._debuggers:
+            return True  # it is being destroyed, and LLDB may be about to end
         self.is_awake = True
         return new_modules.prepare(target, is_new)
 
