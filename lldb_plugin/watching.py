@@ -19,6 +19,7 @@ from typing import NamedTuple
 import lldb
 
 from lldb_plugin import stack_changes
+from lldb_plugin.commanding import about_to_show_frames
 from lldb_plugin.sframe_files import concerns
 
 _SECONDS = 1
@@ -52,8 +53,6 @@ class Watcher:
         """SFrame concerns a target, or the user has asked for it in all of them: the rest of the plugin is loaded."""
         self.concerns_all = False
         """The settings of the user concern modules without SFrame too."""
-        self.commanding: int | None = None
-        """The thread that is about to run a command which shows frames; ``None``: no thread is."""
         self._debuggers: dict[int, lldb.SBDebugger] = {}
         # LLDB could find them by the number, but it holds the lock of its list while it destroys all of them.
         self._looking = threading.Lock()
@@ -88,11 +87,8 @@ class Watcher:
 
     def _before_command(self, *_words: str) -> bool:
         """Look at the targets; return ``False``: LLDB is to run the command, whose words are the arguments."""
-        self.commanding = threading.get_ident()
-        try:
+        with about_to_show_frames():
             self.look()
-        finally:
-            self.commanding = None
         return False
 
     def targets(self) -> list[lldb.SBTarget]:
