@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 import lldb
 
-from lldb_plugin import shown_frames, stop_hooks
+from lldb_plugin import commanding, shown_frames, stop_hooks
 from lldb_plugin.differences import can_change_stacks
 from lldb_plugin.lock import acquire
 from lldb_plugin.session import SESSION
@@ -15,7 +14,6 @@ from lldb_plugin.sframe_files import concerns
 from lldb_plugin.targets import fit, is_plugged
 from lldb_plugin.telling import tell
 from lldb_plugin.version import CAN_RENEW
-from lldb_plugin.watching import WATCHER
 
 _PATIENCE = 0.05
 """Seconds to wait for LLDB's lock on a target."""
@@ -108,7 +106,7 @@ class _Late:
 
         :param stop: LLDB's number of the stop.
         """
-        if WATCHER.commanding == threading.get_ident():
+        if commanding.is_this_thread():
             # LLDB 22 would take over the numbers of frames that it listed before the provider was there.
             with shown_frames.selections_kept(target):
                 fit(target, has_frames=True)
@@ -120,7 +118,7 @@ class _Late:
         this = target.GetProcess().GetUniqueID(), stop
         until = time.monotonic() + _HOOK_PATIENCE
         while not is_plugged(target) and this != self._told:
-            if WATCHER.commanding is not None:
+            if commanding.is_any_thread():
                 return False
             if time.monotonic() > until:
                 self._told = this

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import lldb
 
 from lldb_plugin import stack_changes
+from lldb_plugin.commanding import about_to_show_frames
 from lldb_plugin.sframe_files import concerns
 
 _SECONDS = 1
@@ -58,8 +59,6 @@ class Watcher:
         """SFrame concerns a target, or the user has asked for it in all of them: the rest of the plugin is loaded."""
         self.concerns_all = False
         """The settings of the user concern modules without SFrame too."""
-        self.commanding: int | None = None
-        """The thread that is about to run a command before which targets are looked at; ``None``: no thread is."""
         self._debuggers: dict[int, lldb.SBDebugger] = {}
         # LLDB could find them by the number, but it holds the lock of its list while it destroys all of them.
         self._looking = threading.Lock()
@@ -101,14 +100,13 @@ class Watcher:
         :return: in the context, whether that is so; ``False``: the other thread waits for a lock, perhaps for one that
             this thread has, as in a command of a breakpoint.
         """
-        self.commanding = threading.get_ident()
-        is_alone = self._looking.acquire(timeout=_PATIENCE)
-        try:
-            yield is_alone
-        finally:
-            self.commanding = None
-            if is_alone:
-                self._looking.release()
+        with about_to_show_frames():
+            is_alone = self._looking.acquire(timeout=_PATIENCE)
+            try:
+                yield is_alone
+            finally:
+                if is_alone:
+                    self._looking.release()
 
     def _before_command(self, *_words: str) -> bool:
         """Look at the targets; return ``False``: LLDB is to run the command, whose words are the arguments."""
