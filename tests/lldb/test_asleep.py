@@ -111,7 +111,7 @@ def test_nothing_is_loaded_or_made_for_a_program_without_sframe(lldb: str, progr
     said = shown(lldb, programs["without"], *commands)
     loaded, lines, has_second_debugger = json.loads(said.partition("\nstate ")[2].splitlines()[0])
     assert len(loaded) <= 16, loaded
-    assert lines <= 1250
+    assert lines <= 1300
     assert not has_second_debugger
     assert "No stop hooks" in said
     assert "no frame providers registered" in said
