@@ -70,6 +70,7 @@ def test_quitting_while_the_program_starts(lldb: str) -> None:
 
 _LATE_HANDLING = """
 import threading, time
+from lldb_plugin import new_modules
 from lldb_plugin.watching import Watcher
 mine, other = lldb.debugger, lldb.SBDebugger.Create(False)
 other.HandleCommand("command script import {plugin}")
@@ -79,8 +80,12 @@ def late(watcher, target):
     time.sleep(1)
     {question}
     return handle(watcher, target)
+prepare = new_modules.prepare
+def prepared(target, is_new):
+    print("prepared", flush=True)
+    return prepare(target, is_new)
 def left(number):
-    Watcher._look_at = late
+    Watcher._look_at, new_modules.prepare = late, prepared
     other.CreateTarget("{program}")
     print("handled late:", handled.wait({seconds}), flush=True)
 mine.AddDestroyCallback(left)
@@ -90,12 +95,16 @@ mine.AddDestroyCallback(left)
 @pytest.mark.parametrize("lldb", PROVIDING)
 @pytest.mark.parametrize("question", ["", "lldb.SBDebugger.FindDebuggerWithID(1)"])
 def test_quitting_while_a_target_of_another_debugger_is_looked_at(question: str, lldb: str, tmp_path: Path) -> None:
-    """LLDB destroys the debuggers that are left with the lock of its list; whoever asks for a debugger waits for it."""
+    """LLDB destroys the debuggers that are left with the lock of its list; whoever asks for a debugger waits for it.
+
+    Nothing is prepared for their targets: the plugin would make its own debugger while LLDB ends, and LLDB could crash.
+    """
     script = tmp_path / "late.py"
     places = {"plugin": PLUGIN, "program": build("sframe_only_stripped"), "seconds": HANG}
     script.write_text(_LATE_HANDLING.format(question=question, **places), encoding="utf-8")
     said = batch(find(lldb), "-o", IMPORT, "-o", f"script exec(open({str(script)!r}).read())", "-o", "quit")
     assert "handled late: True" in said
+    assert "prepared" not in said
 
 
 _PLACE = """
