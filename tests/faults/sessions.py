@@ -46,7 +46,16 @@ _LLDB = Words(
 def show(
     name: str, program: Path, argument: str, *commands: str, first: Sequence[str] = (), plugin: bool = True
 ) -> list[str]:
-    """Return the output of the start, and of each command; a crash, a traceback or a hang fails the test.
+    """Return the output of the start, and of each command; see :func:`show_all`."""
+    return show_all(name, program, argument, *commands, first=first, plugin=plugin)[:-1]
+
+
+def show_all(
+    name: str, program: Path, argument: str, *commands: str, first: Sequence[str] = (), plugin: bool = True
+) -> list[str]:
+    """Return the output of the start, of each command, and of the debugger's end.
+
+    A crash, a traceback or a hang fails the test.
 
     :param commands: commands of both debuggers, or keywords of :class:`Words`, such as ``mode off`` and ``children``.
     :param first: commands before the start, in the same form.
@@ -57,7 +66,8 @@ def show(
     marked = [part for command in typed for part in (command, words.mark)]
     shown = run(program, marked, plugin).split(f"\n{_MARK}")
     assert len(shown) > len(typed), shown[-1]
-    return [_without_echo(text) for text in ("\n".join(shown[: len(start)]), *shown[len(start) : len(typed)])]
+    ends = "\n".join(shown[len(typed) :])
+    return [_without_echo(text) for text in ("\n".join(shown[: len(start)]), *shown[len(start) : len(typed)], ends)]
 
 
 def _without_echo(text: str) -> str:

@@ -130,10 +130,11 @@ def test_the_stack_is_whole_after_an_interrupt_within_the_unwinder(debugger: Deb
     """The time of a Ctrl-C is random; here it comes while frame 10 is unwound."""
     interrupting = """python
 import gdb_plugin.unwinder as unwinder
-def interrupted(*args, step=unwinder.step, calls=iter(range(100))):
+calls, step = iter(range(100)), unwinder.step
+def interrupted(**arguments):
     if next(calls, 100) == 10:
         raise KeyboardInterrupt
-    return step(*args)
+    return step(**arguments)
 unwinder.step = interrupted
 end"""
     commands = ("set sframe strict on", "break sample_stop", "set args 30", "run")
