@@ -21,6 +21,8 @@ _SETTLED = 0.04
 """Seconds for which a program must be stopped.  At a breakpoint with a condition, it stops only for a moment."""
 _NAP = 0.005
 _GONE = (lldb.eStateInvalid, lldb.eStateExited, lldb.eStateDetached, lldb.eStateUnloaded, lldb.eStateConnected)
+_CORES = ("elf-core", "minidump")
+"""LLDB's names of what makes a process from a core file."""
 
 
 def _value(value: Any) -> str:
@@ -65,6 +67,9 @@ def state(debugger: Any, full: bool, level: int) -> dict[str, Any]:
     process = debugger.GetSelectedTarget().GetProcess()
     if not process.IsValid() or process.GetState() in _GONE:
         return {"live": False, "exit": process.GetExitStatus() if process.IsValid() else None}
+    if process.GetPluginName() in _CORES:
+        # Without such a command, a script can be earlier than the plugin (docs/lldb.md).
+        debugger.GetCommandInterpreter().HandleCommand("thread backtrace -c 1", lldb.SBCommandReturnObject())
     told: dict[str, Any] = {"live": True, "process": lldb.SBDebugger.StateAsCString(process.GetState())}
     thread = process.GetSelectedThread()
     told["thread"] = thread.GetIndexID()
