@@ -32,14 +32,18 @@ def read(address: int, size: int) -> bytes:
         raise MemoryReadError(address, size) from error
 
 
-def process_gone() -> BaseException:
-    """Tell the user that the connection to the process broke; return the exception to raise, also in an unwinder.
+class ProcessGoneError(KeyboardInterrupt):
+    """The connection to the process broke.
 
     GDB has dropped its frames, and fails if one of them is used again, which it does when an unwinder returns.  The
     exception of Ctrl-C is the only way out.
     """
+
+
+def process_gone() -> ProcessGoneError:
+    """Tell the user that the connection to the process broke; return the exception to raise, also in an unwinder."""
     gdb.write("sframe: the process is gone, and with it its stack\n", gdb.STDERR)
-    return KeyboardInterrupt()
+    return ProcessGoneError()
 
 
 def _read(inferior: gdb.Inferior, address: int, size: int) -> bytes:

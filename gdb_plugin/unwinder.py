@@ -13,7 +13,7 @@ from gdb_plugin.answer import TELLS_PC, caller_info, outermost_info, save_all, s
 from gdb_plugin.entry_code import entry_code_info
 from gdb_plugin.frame_history import LastFrame
 from gdb_plugin.frame_names import FrameNames
-from gdb_plugin.memory import process_gone
+from gdb_plugin.memory import ProcessGoneError, process_gone
 from gdb_plugin.plans import LEFT, Claim
 from gdb_plugin.process import Process
 from gdb_plugin.registers import Registers
@@ -81,6 +81,9 @@ class SFrameUnwinder(Unwinder):
             return None if process is None else self._unwind(frame, process)
         except (SFrameError, gdb.error):
             pass  # without registers or memory, the frame is left to GDB
+        except ProcessGoneError:
+            # GDB has no frames that it could forget.  GDB 13 crashes at its end if a posted event has not run.
+            raise
         except KeyboardInterrupt:
             # GDB has already recorded that the frame has no caller, and would show the stack cut off here.
             gdb.post_event(gdb.invalidate_cached_frames)
