@@ -2,8 +2,8 @@
 
 LLDB gives each kind of event of a debugger to one listener, so the plugin asks for no kind.  It listens to the debugger
 itself, which tells of each file that LLDB opens, and to the targets that it knows; any number of listeners hears these.
-What a target has loaded is then compared with what it had before.  Until a file concerns SFrame, the rest of the plugin
-is not even loaded.
+It then compares the modules of a target with those that the target had before.  Until a file concerns SFrame, the rest
+of the plugin is not even loaded.
 
 The events come in a thread of their own, which can be later than a command that is typed ahead, or that a script gives.
 So the targets are also looked at before each command that shows frames or lets a process run; its callback prints

@@ -29,7 +29,7 @@ class Run(NamedTuple):
 
     output: str
     failure: str
-    """Empty: it ended by itself."""
+    """Empty: it ended well."""
 
     def after(self, mark: str) -> str | None:
         """Return the output between a line and the next line that begins with ``@``; ``None``: there is none."""

@@ -11,7 +11,7 @@ from sframe_unwind.unwind.stub_rows import Piece, is_plt, rules_of_plt
 
 
 def pieces_of(section: Section, arch: Arch, read: ReadMemory) -> Iterator[Sequence[Piece]]:
-    """Yield the code of each function with the rules of its rows, and each part of a stub of a PLT by itself.
+    """Yield the code of each function with the rules of its rows, and each part of a PLT stub as one piece.
 
     :param read: reads the memory of the process, for the stubs, whose code may refute their rows.
     :raises FormatError: a row is malformed.

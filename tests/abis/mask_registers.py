@@ -66,7 +66,7 @@ def packets(connection: socket.socket) -> Iterator[bytes]:
 
 @functools.cache
 def has_masks(abi: str) -> bool:
-    """Return whether the emulator of an ABI has the registers by itself."""
+    """Return whether the emulator of an ABI has the registers without the proxy."""
     name, *arguments = ABIS[abi].emulator
     if "aarch64" not in name:
         return False
