@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Callable, NamedTuple
 
 import lldb
 
-from lldb_plugin.frames.agreement import SharedRules
 from lldb_plugin.process import places
 from lldb_plugin.process.differences import Comparison, compared, tolerated
 from lldb_plugin.process.memory import reader
 from lldb_plugin.process.modules import describe, header_section_of
 from lldb_plugin.process.registers import pac_mask_of
 from lldb_plugin.process.runtime_code import registers_code, run_time_code
+from lldb_plugin.process.shared_rules import SharedRules
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.code_judge import rule_judge
 from sframe_unwind.debugger.module_agreement import Difference

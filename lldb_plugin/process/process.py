@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Callable
 
 import lldb
 
-from lldb_plugin.frames.agreement import SharedRules
 from lldb_plugin.process.memory import reader
 from lldb_plugin.process.registers import pac_mask_of
+from lldb_plugin.process.shared_rules import SharedRules
 from sframe_unwind.arch import BY_NAME, Arch
 from sframe_unwind.errors import SFrameError, StepError
 from sframe_unwind.kernel.types import KernelError
