@@ -36,6 +36,19 @@ def check_functions(checker: Checker, jobs: int = 1, progress: Progress | None =
 
     :param jobs: number of processes.
     """
+    return _assembled(checker, jobs, progress).verdict()
+
+
+def learned(checker: Checker, jobs: int = 1) -> set[int]:
+    """Tell the interpreter what the functions of a file do to their callers.
+
+    :param jobs: number of processes.
+    :return: the starts of functions that are parts of others: they are entered with another function's frame.
+    """
+    return _assembled(checker, jobs, None).parts()
+
+
+def _assembled(checker: Checker, jobs: int, progress: Progress | None) -> _Assembly:
     ranges = checker.interpreter.ranges
     total = len(ranges)
     later = [number for number in range(total) if not checker.looks_entered(ranges[number])]
@@ -60,7 +73,7 @@ def check_functions(checker: Checker, jobs: int = 1, progress: Progress | None =
             break
         for result in _results(checker, [number for number in range(total) if ranges.starts[number] in again], jobs):
             assembly.add(result)
-    return assembly.verdict()
+    return assembly
 
 
 def _results(checker: Checker, numbers: Sequence[int], jobs: int) -> Iterator[FunctionResult]:
@@ -166,14 +179,18 @@ class _Assembly:
         """Return whether a function is known to be entered from elsewhere by a call."""
         return start in self._called or start in self._checker.interpreter.image.reachable
 
-    def verdict(self) -> CodeVerdict:
-        """Return how the file came out."""
+    def parts(self) -> set[int]:
+        """Return the starts of functions that are parts of others."""
         parts = {
             start
             for start, result in self._results.all()
             if self.is_part_of_others(start) or self._is_part_of_unknown(start, result)
         }
-        parts |= self._mistaken(self._elsewhere(parts))
+        return parts | self._mistaken(self._elsewhere(parts))
+
+    def verdict(self) -> CodeVerdict:
+        """Return how the file came out."""
+        parts = self.parts()
         elsewhere = self._elsewhere(parts)
         totals: dict[str, Counts] = {}
         wanted: dict[str, dict[int, Judgements]] = {}

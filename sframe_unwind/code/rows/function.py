@@ -1,0 +1,136 @@
+"""Finds the rows of one interpreted function, and of the code that it leads to with its frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from sframe_unwind.code.instruction import Kind
+from sframe_unwind.code.interpretation import Interpreter, Run, address_of
+from sframe_unwind.code.judgement import Judge, Judgement
+from sframe_unwind.code.proofs import is_quiet
+from sframe_unwind.code.rows.rule import bases_of, candidate
+from sframe_unwind.code.state import State
+from sframe_unwind.code.walk import walk
+from sframe_unwind.unwind_rule import UnwindRule
+
+
+class Basis(Enum):
+    """What a rule rests on."""
+
+    PROVED = "proved"
+    """The code from the entry to the instruction, which is entered by the ABI."""
+    BY_ABI = "by ABI"
+    """On some way there is a call: its callee returns, and preserves what the ABI says."""
+
+
+class FoundRule(NamedTuple):
+    """The rule for an instruction."""
+
+    rule: UnwindRule
+    basis: Basis
+
+
+def rules_of(interpreter: Interpreter, judge: Judge, run: Run) -> dict[int, FoundRule | None]:
+    """Return the rule before each instruction that a run reaches, by address; ``None``: it is not known."""
+    if not run.complete or run.pushed:
+        return {}
+    before_calls = _before_calls(interpreter, run)
+    found: dict[int, FoundRule | None] = {}
+    for block in sorted(run.states):
+        basis = Basis.PROVED if block in before_calls else Basis.BY_ABI
+        for pc, rule in _block(interpreter, judge, run, block).items():
+            known = None if rule is None else FoundRule(rule, basis)
+            found[pc] = known if pc not in found or found[pc] == known else None
+    return found
+
+
+def _block(interpreter: Interpreter, judge: Judge, run: Run, block: int) -> dict[int, UnwindRule | None]:
+    found: dict[int, UnwindRule | None] = {}
+    instructions = interpreter.sweep_at(address_of(block)).instructions
+    frame = interpreter.frame
+    usual = frozenset(number for number in (frame.sp, frame.fp, frame.ra) if number is not None)
+    rule: UnwindRule | None = None
+    is_known = False
+    for pc, state in walk(interpreter, run, block):
+        if not is_known:
+            rule, is_known = None if block in run.guessed else _rule(interpreter, judge, run, block, state, rule), True
+        found[pc] = rule
+        instruction = instructions.get(pc)
+        bases = usual if rule is None else usual | bases_of(rule)
+        is_known = instruction is not None and is_quiet(instruction, bases)
+    return found
+
+
+def _rule(
+    interpreter: Interpreter, judge: Judge, run: Run, block: int, state: State, before: UnwindRule | None
+) -> UnwindRule | None:
+    """Return the rule in a state; it is the one of the instruction before as long as that holds."""
+    for rule in (candidate(interpreter.frame, state), before):
+        if rule is not None and judge.judge_in(run, block, rule, state).worst is Judgement.PROVED:
+            return rule
+    return None
+
+
+def _before_calls(interpreter: Interpreter, run: Run) -> set[int]:
+    """Return the blocks to which no way leads over a call."""
+    after: set[int] = set()
+    leads_to: dict[int, set[int]] = {}
+    for block, sources in run.sources.items():
+        for source in sources:
+            leads_to.setdefault(source.block, set()).add(block)
+            if interpreter.sweep_at(source.pc).instruction(source.pc).kind is Kind.CALL:
+                after.add(block)
+    waiting = list(after)
+    while waiting:
+        for block in leads_to.get(waiting.pop(), ()):
+            if block not in after:
+                after.add(block)
+                waiting.append(block)
+    return set(run.states) - after
+
+
+class Rows(NamedTuple):
+    """The rows of one piece of code without a gap."""
+
+    start: int
+    """Start address."""
+    end: int
+    """Address after the last byte."""
+    offsets: list[int]
+    """Start of each row, in bytes from :attr:`start`."""
+    rules: list[FoundRule]
+
+
+def joined(interpreter: Interpreter, start: int, end: int, found: Mapping[int, FoundRule | None]) -> list[Rows]:
+    """Return the rows of a function, in several pieces if there is code in it without a rule.
+
+    Padding that nothing reaches belongs to the row before it: it is never executed.
+
+    :param found: the rule before each instruction.
+    """
+    pieces: list[Rows] = []
+    sweep, is_padding = interpreter.sweep_at(start), interpreter.machine.is_padding
+    current: Rows | None = None
+    pc = start
+    while pc < end:
+        size = max(sweep.instruction(pc).size, 1)
+        known = found.get(pc)
+        if known is None and pc not in found and current is not None and is_padding(sweep.bytes_at(pc, size)):
+            known = current.rules[-1]
+        if known is None:
+            current = None
+        elif current is None:
+            current = Rows(pc, pc + size, [0], [known])
+            pieces.append(current)
+        else:
+            if known.rule != current.rules[-1].rule:
+                current.offsets.append(pc - current.start)
+                current.rules.append(known)
+            elif known.basis is Basis.BY_ABI:
+                current.rules[-1] = known
+        pc += size
+        if current is not None:
+            current = pieces[-1] = current._replace(end=min(pc, end))
+    return pieces

@@ -1,0 +1,72 @@
+"""Finds the rows of all functions of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sframe_unwind.code.checking import Checker
+from sframe_unwind.code.entries import entries, interpreted
+from sframe_unwind.code.interpretation import Interpreter
+from sframe_unwind.code.judgement import Judge
+from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.code.rows.function import FoundRule, Rows, joined, rules_of
+from sframe_unwind.code.whole_file import learned
+from sframe_unwind.workers import Progress
+
+
+class FunctionRows(NamedTuple):
+    """The rows of one function."""
+
+    start: int
+    """Start address."""
+    end: int
+    """Address after the last byte."""
+    pieces: list[Rows]
+    """The code with rows; none: nothing is known."""
+
+
+def rows_of_functions(
+    interpreter: Interpreter, jobs: int = 1, progress: Progress | None = None
+) -> Iterator[FunctionRows]:
+    """Yield the rows of each function of a file.
+
+    The effects of functions on their callers are found first, as the check of tables does.
+
+    :param jobs: number of processes for the search of these effects.
+    """
+    parts = learned(Checker(interpreter, {}), jobs)
+    judge = Judge(interpreter.frame)
+    ranges = interpreter.ranges
+    elsewhere: dict[int, FoundRule | None] = {}
+    own: dict[int, dict[int, FoundRule | None]] = {}
+    for number, function in enumerate(map(ranges.__getitem__, range(len(ranges)))):
+        if function.start not in parts:
+            own[function.start] = _followed(interpreter, judge, function, elsewhere)
+        if progress is not None:
+            progress(number, len(ranges))
+    for function in map(ranges.__getitem__, range(len(ranges))):
+        found = own.get(function.start)
+        if found is None:  # it is entered with the frames of other functions, which must agree
+            found = {pc: elsewhere[pc] for pc in range(*function) if pc in elsewhere}
+        yield FunctionRows(*function, joined(interpreter, *function, found))
+
+
+def _followed(
+    interpreter: Interpreter, judge: Judge, function: CodeRange, elsewhere: dict[int, FoundRule | None]
+) -> dict[int, FoundRule | None]:
+    """Return the rules of a function; add those of the other functions that are entered with its frame."""
+    entered = entries(interpreter, function)
+    if interpreter.image.plt(function.start) is not None:
+        run = interpreter.run(function, entered)  # its header ends with two words on the stack, for the dynamic linker
+    else:
+        run = interpreted(interpreter, function, entered)
+    if run.called and run.rests_on_call:
+        run = interpreted(interpreter, function, entered, through_calls=True)
+    own: dict[int, FoundRule | None] = {}
+    for pc, known in rules_of(interpreter, judge, run).items():
+        if function.start <= pc < function.end:
+            own[pc] = known
+        else:
+            elsewhere[pc] = known if pc not in elsewhere or elsewhere[pc] == known else None
+    return own
