@@ -3,8 +3,8 @@
 
     python3 tools/real_programs.py [--abi ABI ...] [NAME ...]
 
-Sources and builds are kept in the checkout's `.cache/real-programs`. The output is the table in `docs/verify.md`,
-followed by each disagreement with the producer that is wrong.
+Sources and builds are kept in the checkout's `.cache/real-programs`. The output is the table in
+`docs/verify-evidence.md`, followed by each disagreement with the producer that is wrong.
 """
 
 from __future__ import annotations
