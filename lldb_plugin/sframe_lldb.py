@@ -16,7 +16,6 @@ _PLACES = [str(folder) for folder in dict.fromkeys((_HOME, _CORE))]
 # last afterwards, so that no other file there hides a module of LLDB's own Python.
 sys.path[:0] = _PLACES
 try:
-    from lldb_plugin import plugin
     from lldb_plugin.entry import (  # noqa: F401
         Backtrace,
         Compare,
@@ -29,10 +28,11 @@ try:
         Strict,
         Tasks,
     )
+    from lldb_plugin.plugin import the_plugin
 finally:
     del sys.path[: len(_PLACES)]
     sys.path += _PLACES
 
 
 def __lldb_init_module(debugger, _internal_dict):  # type: ignore[no-untyped-def]  # LLDB's name for it
-    plugin.start(debugger)
+    the_plugin().start(debugger)

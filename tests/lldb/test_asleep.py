@@ -128,7 +128,7 @@ def test_wakes_for_a_module_with_sframe(lldb: str, programs: dict[str, Path]) ->
 
 def test_a_launch_does_not_wait_for_the_thread_that_learns_of_files(lldb: str, programs: dict[str, Path]) -> None:
     """That thread can be late; here it never looks.  A script then asks for frames without a command."""
-    never = "script from lldb_plugin.lifecycle.watching import WATCHER; WATCHER.look = lambda: None"
+    never = "script from lldb_plugin.plugin import the_plugin; the_plugin().watcher.look = lambda: None"
     count = "script print('synthetic', sum(frame.IsSynthetic() for frame in lldb.thread))"
     said = shown(lldb, programs["alone"], *START, count, "target frame-provider list", first=never)
     assert int(said.partition("\nsynthetic ")[2].splitlines()[0]) > 0
