@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-_EMPTY_CONTAINERS = ("set", "dict", "list", "defaultdict", "deque", "Counter", "WeakKeyDictionary", "WeakSet", "count")
+_CONTAINERS = ("set", "dict", "list", "defaultdict", "deque", "Counter", "WeakKeyDictionary", "WeakSet")
+"""Made without contents, these are to get some."""
+_COUNTERS = ("count", "iter")
 _CACHES = ("cache", "lru_cache")
 
 
@@ -44,7 +46,8 @@ def _changes(value: ast.expr | None, classes: frozenset[str]) -> bool:
     if not isinstance(value, ast.Call):
         return False
     name = _name(value.func)
-    return name in _EMPTY_CONTAINERS or name in classes or name.endswith("Lock")
+    is_empty = name in _CONTAINERS and (name == "defaultdict" or not value.args)
+    return is_empty or name in _COUNTERS or name in classes or name.endswith("Lock")
 
 
 def _name(node: ast.expr) -> str:
