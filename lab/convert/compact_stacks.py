@@ -26,7 +26,7 @@ from lab.convert.sizes import files
 from sframe_unwind import elf
 from sframe_unwind.arch import amd64
 from sframe_unwind.cfi.records import CfiFunction
-from sframe_unwind.convert.source import DWARF
+from sframe_unwind.convert.kinds import DWARF
 from sframe_unwind.convert.to_sframe import Wanted, convert_to_sframe
 from sframe_unwind.translation.compact import MAX_ROWS
 from sframe_unwind.unwind_rule import RegisterRule

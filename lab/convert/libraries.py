@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lab.cfi.libraries import FOLDERS, libraries
+from sframe_unwind.convert.kinds import DWARF
 from sframe_unwind.convert.report import Report
-from sframe_unwind.convert.source import DWARF
 from sframe_unwind.convert.to_sframe import Wanted, convert_to_sframe
 from sframe_unwind.verify import verify
 from sframe_unwind.verify.verdict import Verdict

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sframe_unwind import elf
-from sframe_unwind.convert.source import DWARF, SFRAME
+from sframe_unwind.convert.kinds import DWARF, SFRAME
 from sframe_unwind.convert.to_sframe import COPY, Wanted, convert_to_sframe
 from sframe_unwind.sframe.listing import listed_functions, unrolled
 from sframe_unwind.verify import verify

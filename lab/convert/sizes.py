@@ -21,7 +21,7 @@ from lab.convert.layouts import LAYOUTS, VERSION_3, Layout, Written, lookup, wri
 from lab.convert.libraries import FIRST, PYTHON
 from lab.convert.lookup_times import addresses, nanoseconds
 from sframe_unwind import elf
-from sframe_unwind.convert.source import DWARF
+from sframe_unwind.convert.kinds import DWARF
 from sframe_unwind.convert.to_sframe import Wanted, conversion
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME

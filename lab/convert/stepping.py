@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.cfi.libraries import FOLDERS
-from sframe_unwind.convert.source import DWARF
+from sframe_unwind.convert.kinds import DWARF
 from sframe_unwind.convert.to_sframe import Wanted, convert_to_sframe
 from sframe_unwind.translation.compact import MAX_ROWS
 from tests.abis.debuggers import newest

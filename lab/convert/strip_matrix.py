@@ -26,7 +26,7 @@ from lab.cfi.libraries import libraries
 from lab.convert import stripping
 from lab.convert.stripping import KINDS, LINKERS, MORE_KINDS, PREFIX, SECONDS, SOURCE, compiled, output
 from sframe_unwind import elf
-from sframe_unwind.convert.source import DWARF
+from sframe_unwind.convert.kinds import DWARF
 from sframe_unwind.convert.to_sframe import Wanted, convert_to_sframe
 from sframe_unwind.elf.constants import PT_INTERP
 from sframe_unwind.errors import SFrameError

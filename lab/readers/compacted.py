@@ -20,7 +20,7 @@ from lab.cfi.libraries import FOLDERS
 from lab.convert.libraries import FIRST, PYTHON
 from lab.readers.readers import available, libsframe
 from lab.readers.running import Request, ask
-from sframe_unwind.convert.source import DWARF
+from sframe_unwind.convert.kinds import DWARF
 from sframe_unwind.convert.to_sframe import SECTION, Wanted, convert_to_sframe
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.translation.compact import MAX_ROWS

@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 from sframe_unwind import elf
 from sframe_unwind.convert.consumers import target_for
+from sframe_unwind.convert.kinds import DWARF
 from sframe_unwind.convert.linkable import with_sframe
-from sframe_unwind.convert.source import DWARF, read_source
+from sframe_unwind.convert.source import read_source
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.sframe.table import Miss
 from sframe_unwind.translation.compact import compacted

@@ -27,8 +27,8 @@ from sframe_unwind.cli.file_name import file_name
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain, complain_of
 from sframe_unwind.convert import to_debug_frame, to_sframe
 from sframe_unwind.convert.consumers import READERS
+from sframe_unwind.convert.kinds import DWARF, SFRAME, SOURCES
 from sframe_unwind.convert.report import Report
-from sframe_unwind.convert.source import DWARF, SFRAME
 from sframe_unwind.convert.static_library import convert_archive, is_archive
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.terminal import printable
@@ -73,7 +73,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--as", dest="form", choices=forms, help="what to write (default: copy for sframe, debug-file for debug_frame)"
     )
     parser.add_argument("--version", type=int, choices=WRITTEN, help="of SFrame (default: the newest that is read)")
-    parser.add_argument("--from", dest="source", choices=(DWARF, SFRAME), help="the unwind data to make SFrame from")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="KIND",
+        type=_kind,
+        help=f"what to make SFrame from: {', '.join(SOURCES[:-1])} (the machine code), or {SOURCES[-1]} (the code of"
+        " functions that the CFI does not describe, or in a way that SFrame cannot express)",
+    )
     parser.add_argument(
         "--for",
         dest="consumers",
@@ -97,6 +104,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f" most K rows (default: {MAX_ROWS})",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _kind(text: str) -> str:
+    found = text.replace("cfi", DWARF)
+    if found not in SOURCES:
+        raise argparse.ArgumentTypeError(f"{text}: expected {', '.join(SOURCES[:-1])} or {SOURCES[-1]}")
+    return found
 
 
 def _address(text: str) -> int:

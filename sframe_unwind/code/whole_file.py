@@ -39,7 +39,7 @@ def check_functions(
     :param jobs: number of processes.
     :param only: the numbers of the functions to check, ascending; ``None``: all.  What others do is then not known.
     """
-    return _assembled(checker, jobs, progress).verdict()
+    return _assembled(checker, jobs, progress, only).verdict()
 
 
 def learned(checker: Checker, jobs: int = 1) -> set[int]:
@@ -48,10 +48,12 @@ def learned(checker: Checker, jobs: int = 1) -> set[int]:
     :param jobs: number of processes.
     :return: the starts of functions that are parts of others: they are entered with another function's frame.
     """
-    return _assembled(checker, jobs, None).parts()
+    return _assembled(checker, jobs).parts()
 
 
-def _assembled(checker: Checker, jobs: int, progress: Progress | None) -> _Assembly:
+def _assembled(
+    checker: Checker, jobs: int, progress: Progress | None = None, only: Sequence[int] | None = None
+) -> _Assembly:
     ranges = checker.interpreter.ranges
     chosen = range(len(ranges)) if only is None else only
     total = len(chosen)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from sframe_unwind.address import Range, merged, overlap
 from sframe_unwind.code.elf_image import exception_tables, image_of
@@ -21,34 +21,29 @@ NOTHING_KNOWN = "the code does not tell where its frame is"
 
 
 def functions_by_code(
-    binary: ElfBinary, with_cfi: bool = True, is_wanted: Callable[[Range], bool] = lambda _: True
+    binary: ElfBinary, known: Sequence[Range], with_exceptions: bool = True
 ) -> Iterator[FunctionRows]:
     """Yield the functions of a file with the rows that their machine code proves.
 
-    :param with_cfi: the extents of functions by the CFI, and its landing pads, may be used.
-    :param is_wanted: returns whether a function, by its extent, is wanted.
-    :raises SFrameError: the package that decodes the code is not installed.
+    :param known: the extents of the functions that are known; others are found by following calls from these, and from
+        the addresses that the file exports or points to.
+    :param with_exceptions: follow exceptions to where they are caught, which the CFI tells.
+    :raises MissingExtraError: the package that decodes the code is not installed.
     """
     machine = MACHINES[binary.arch.name]
     lifter = Lifter(machine)
     image = image_of(binary, machine)
-    known = list(_known(binary, with_cfi))
     ranges = functions_of(image, machine, lifter, known)
-    landing_pads = exception_tables(binary, image) if with_cfi else lambda _: ()
+    landing_pads = exception_tables(binary, image) if with_exceptions else lambda _: ()
     interpreter = Interpreter(image, machine, lifter, ranges, landing_pads)
-    for function in rows_of_functions(interpreter, jobs=os.cpu_count() or 1):
-        if is_wanted((function.start, function.end)):
-            yield function
+    yield from rows_of_functions(interpreter, jobs=os.cpu_count() or 1)
 
 
-def _known(binary: ElfBinary, with_cfi: bool) -> Iterator[Range]:
-    """Yield the extents of functions that the file names: by CFI, else by symbols."""
-    by_cfi = binary.cfi.ranges() if with_cfi else []
-    yield from by_cfi
+def known_functions(binary: ElfBinary) -> list[Range]:
+    """Return the extents of the functions that a file names: by CFI, else by symbols."""
+    by_cfi = binary.cfi.ranges()
     covered = merged(by_cfi)
-    for extent in binary.symbols.extents():
-        if not overlap([extent], covered):
-            yield extent
+    return [*by_cfi, *(extent for extent in binary.symbols.extents() if not overlap([extent], covered))]
 
 
 def described(functions: Iterable[FunctionRows], binary: ElfBinary) -> tuple[list[Description], list[Loss]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from sframe_unwind.convert.kinds import TITLES, Share
 from sframe_unwind.errors import counted
 from sframe_unwind.translation.compact import Compact
 from sframe_unwind.translation.description import Loss
@@ -47,6 +48,8 @@ class Report(NamedTuple):
     """Where the output has to be; empty: it does not matter."""
     compact: Compact | None = None
     """How the section was made smaller; ``None``: it was not."""
+    shares: tuple[Share, ...] = ()
+    """What came from which kind of unwind data, if the machine code was used."""
 
     @property
     def is_whole(self) -> bool:
@@ -60,7 +63,9 @@ class Report(NamedTuple):
             for loss, name in self.losses
         ]
         kept = self._asdict()
-        return {**kept, "losses": lost, "problems": list(self.problems), "compact": self._compact_json()}
+        kept.pop("shares")
+        shares = {"shares": [share._asdict() for share in self.shares]} if self.shares else {}
+        return {**kept, "losses": lost, "problems": list(self.problems), "compact": self._compact_json(), **shares}
 
     def _compact_json(self) -> dict[str, Any] | None:
         compact = self.compact
@@ -101,6 +106,9 @@ class Report(NamedTuple):
         )
         addresses = counted(self.addresses_compared, "address")
         yield f"  proved: the same CFA, return address and frame pointer at each of {addresses}"
+        for share in self.shares:
+            pieces = counted(share.functions, "function")
+            yield f"  from {TITLES[share.kind]}: {pieces}, {counted(share.code_bytes, 'byte')} of code"
         yield from self._compact_lines()
         if self.hint:
             yield f"  {self.hint}"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sframe_unwind.address import merged, overlap
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.rules import CfiRules
+from sframe_unwind.convert.kinds import CODE, DWARF, DWARF_AND_CODE, SFRAME, Share
 from sframe_unwind.convert.report import Named
 from sframe_unwind.elf import SECTION_NAME, ElfBinary
 from sframe_unwind.elf.cfi import EH_FRAME, CfiProblem
@@ -13,15 +15,14 @@ from sframe_unwind.errors import FileError, FormatError, NoSFrameError
 from sframe_unwind.sframe.listing import Malformed, listed_functions
 from sframe_unwind.sframe.section import highest_version
 from sframe_unwind.translation.description import Description, Loss, of_cfi, of_sframe
-
-DWARF, SFRAME = "dwarf", "sframe"
+from sframe_unwind.unwind_rule import UnwindRule
 
 
 class Source(NamedTuple):
     """One kind of unwind data of a file."""
 
     kind: str
-    """:data:`DWARF` or :data:`SFRAME`."""
+    """One of :data:`sframe_unwind.convert.kinds.SOURCES`."""
     version: int
     """The highest version of SFrame in it; 0 for DWARF."""
     arch: Arch
@@ -31,6 +32,8 @@ class Source(NamedTuple):
     """Functions that cannot be decoded."""
     problems: list[str]
     """Errors in records whose function is not known."""
+    shares: tuple[Share, ...] = ()
+    """What came from where, if the machine code was used."""
 
 
 def read_source(binary: ElfBinary, kind: str | None) -> Source:
@@ -40,10 +43,13 @@ def read_source(binary: ElfBinary, kind: str | None) -> Source:
         was linked, else DWARF CFI.
     :raises FileError: the file has no such data.
     :raises FormatError: the data is malformed as a whole.
+    :raises MissingExtraError: the package that decodes machine code is not installed.
     """
     binary.check_sections()
     if kind is None and binary.rewriter and binary.cfi.ranges():
         kind = DWARF
+    if kind in (CODE, DWARF_AND_CODE):
+        return _by_code(binary, kind)
     if kind != DWARF:
         try:
             return _sframe(binary)
@@ -78,6 +84,29 @@ def _dwarf(binary: ElfBinary) -> Source:
     if not (source.descriptions or source.losses):
         raise FileError(binary.without_contents(SECTION_NAME, EH_FRAME) or "neither SFrame nor DWARF CFI to convert")
     return source
+
+
+def _by_code(binary: ElfBinary, kind: str) -> Source:
+    """Return the rows that the machine code proves, for all functions or for those that the CFI cannot give."""
+    from sframe_unwind.convert import from_code  # most conversions do without the interpreter
+
+    source = Source(kind=kind, version=0, arch=binary.arch, descriptions=[], losses=[], problems=[])
+    by_cfi: list[Description] = []
+    if kind == DWARF_AND_CODE and binary.cfi.ranges():
+        source = _dwarf(binary)._replace(kind=kind)
+        by_cfi = [one for one in source.descriptions if all(isinstance(rule, UnwindRule) for rule in one.rules[1])]
+    covered = merged((one.start, one.end) for one in by_cfi)
+    functions = from_code.functions_by_code(binary, from_code.known_functions(binary))
+    wanted = (one for one in functions if not overlap([(one.start, one.end)], covered))
+    by_code, losses = from_code.described(wanted, binary)
+    if not (by_cfi or by_code):
+        raise FileError("no function whose machine code tells where its frame is")
+    shares = [(DWARF, by_cfi)] * (kind == DWARF_AND_CODE) + [(CODE, by_code)]
+    return source._replace(
+        descriptions=[*by_cfi, *by_code],
+        losses=losses,
+        shares=tuple(Share(name, len(of), sum(one.end - one.start for one in of)) for name, of in shares),
+    )
 
 
 def _sframe(binary: ElfBinary) -> Source:

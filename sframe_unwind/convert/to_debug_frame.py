@@ -13,8 +13,9 @@ from sframe_unwind.cfi.records import Records
 from sframe_unwind.cfi.rules import CfiRules
 from sframe_unwind.convert.debug_file import DebugSymbol, debug_file
 from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
+from sframe_unwind.convert.kinds import SFRAME
 from sframe_unwind.convert.report import Report
-from sframe_unwind.convert.source import SFRAME, Source, check_linked, named_losses, read_source
+from sframe_unwind.convert.source import Source, check_linked, named_losses, read_source
 from sframe_unwind.convert.writing import PLAIN_MODE, mode_of_copy
 from sframe_unwind.elf import SECTION_NAME, ElfBinary, PathLike
 from sframe_unwind.elf.cfi import DEBUG_FRAME

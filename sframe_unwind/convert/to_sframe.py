@@ -11,10 +11,11 @@ from sframe_unwind import elf
 from sframe_unwind.convert.consumers import target_for
 from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
 from sframe_unwind.convert.elf_records import FileHeader, read_records
+from sframe_unwind.convert.kinds import SFRAME, TITLES
 from sframe_unwind.convert.linkable import with_sframe
 from sframe_unwind.convert.object_file import object_file
 from sframe_unwind.convert.report import Report
-from sframe_unwind.convert.source import DWARF, Source, check_linked, named_losses, read_source
+from sframe_unwind.convert.source import Source, check_linked, named_losses, read_source
 from sframe_unwind.convert.writing import PLAIN_MODE, mode_of_copy
 from sframe_unwind.elf import SECTION_NAME, ElfBinary, PathLike
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
@@ -51,7 +52,7 @@ class Wanted(NamedTuple):
     """Readers that must accept the result; see :data:`sframe_unwind.convert.consumers.READERS`."""
     form: str = COPY
     source: str | None = None
-    """``dwarf`` or ``sframe``; ``None``: SFrame if the file has any, else DWARF CFI."""
+    """One of :data:`sframe_unwind.convert.kinds.SOURCES`; ``None``: SFrame if the file has any, else DWARF CFI."""
     address: int | None = None
     """Address of the section, except in a copy; ``None``: the address that it would have in a copy."""
     max_rows: int | None = None
@@ -187,8 +188,8 @@ def _written(path: Path, form: str, address: int) -> list[Section]:
 
 def _report(output: PathLike, binary: ElfBinary, conversion: Conversion, compared: int, wanted: Wanted) -> Report:
     source, section = conversion.source, Section(conversion.section, conversion.address)
-    names = (EH_FRAME, DEBUG_FRAME) if source.kind == DWARF else (SECTION_NAME,)
-    origin = "DWARF CFI" if source.kind == DWARF else f"version {source.version}"
+    names = (SECTION_NAME,) if source.kind == SFRAME else (EH_FRAME, DEBUG_FRAME)
+    origin = f"version {source.version}" if source.kind == SFRAME else TITLES[source.kind]
     compact = conversion.compact
     padding = 0 if compact is None else sum(end - start for start, end in compact.padding)
     return Report(
@@ -207,4 +208,5 @@ def _report(output: PathLike, binary: ElfBinary, conversion: Conversion, compare
         if wanted.form == COPY and conversion.copy is not None and not conversion.copy.survives_strip
         else "",
         compact=compact,
+        shares=source.shares,
     )

@@ -14,8 +14,8 @@ from io import BytesIO
 from sframe_unwind import elf, internal_error
 from sframe_unwind.address import RangeMap, merged, overlap
 from sframe_unwind.code.findings import DWARF, NONE, SFRAME
-from sframe_unwind.convert.source import DWARF as FROM_DWARF
-from sframe_unwind.convert.source import SFRAME as FROM_SFRAME
+from sframe_unwind.convert.kinds import DWARF as FROM_DWARF
+from sframe_unwind.convert.kinds import SFRAME as FROM_SFRAME
 from sframe_unwind.convert.to_sframe import USUAL_ROWS, Conversion, Wanted, conversion
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME, EH_FRAME_HDR

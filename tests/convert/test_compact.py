@@ -13,8 +13,8 @@ from lab.cfi.libraries import FOLDERS
 from lab.convert.libraries import can_load, system_files
 from lab.convert.samples import Rules, rules
 from sframe_unwind.cli import main
+from sframe_unwind.convert.kinds import DWARF
 from sframe_unwind.convert.report import Report
-from sframe_unwind.convert.source import DWARF
 from sframe_unwind.convert.to_sframe import Wanted, convert_to_sframe
 from sframe_unwind.lint import PROFILES, Profile, lint
 from sframe_unwind.lint.verdict import Outcome

@@ -14,7 +14,7 @@ from sframe_unwind import elf
 from sframe_unwind.cli import main
 from sframe_unwind.consumers import CONSUMERS
 from sframe_unwind.convert.consumers import READERS, target_for
-from sframe_unwind.convert.source import DWARF, SFRAME
+from sframe_unwind.convert.kinds import DWARF, SFRAME
 from sframe_unwind.convert.to_sframe import OBJECT, SECTION, Wanted, convert_to_sframe
 from sframe_unwind.errors import EncodeError
 from sframe_unwind.lint.profiles import PROFILES

@@ -10,7 +10,8 @@ import pytest
 
 from sframe_unwind import elf
 from sframe_unwind.cli import main
-from sframe_unwind.convert.source import SFRAME, read_source
+from sframe_unwind.convert.kinds import SFRAME
+from sframe_unwind.convert.source import read_source
 from sframe_unwind.lint import lint
 from sframe_unwind.verify import verify
 from sframe_unwind.verify.verdict import Outcome

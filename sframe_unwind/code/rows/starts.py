@@ -6,10 +6,14 @@ from collections.abc import Iterable
 
 from sframe_unwind.address import Range, RangeMap
 from sframe_unwind.code.image import CodeImage
+from sframe_unwind.code.instruction import PC_RELATIVE, Kind
 from sframe_unwind.code.interpretation import Interpreter, Run, address_of
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.ranges import CodeRange, CodeRanges
+from sframe_unwind.code.state import State
+from sframe_unwind.code.values import NUMBER
+from sframe_unwind.code.walk import walk
 
 _MOST_FOUND = 1 << 20
 """Maximum number of functions that are found by following calls."""
@@ -26,9 +30,8 @@ def functions_of(image: CodeImage, machine: Machine, lifter: Lifter, known: Iter
     """
     known = [one for one in known if image.is_code(one[0])]
     known += [(plt.start, plt.end) for plt in image.plts]
-    inside = RangeMap((start, end, None) for start, end in known)
     first = [*image.reachable, *((image.entry_point,) if image.entry_point is not None else ())]
-    finder = _Finder(image, machine, lifter, inside)
+    finder = _Finder(image, machine, lifter, known)
     for start, end in known:
         finder.follow(CodeRange(start, end))
     for start in first:
@@ -39,49 +42,83 @@ def functions_of(image: CodeImage, machine: Machine, lifter: Lifter, known: Iter
 class _Finder:
     """Follows calls to code that belongs to no known function.
 
-    :param inside: the known functions.
+    :param known: the known functions.
     """
 
-    def __init__(self, image: CodeImage, machine: Machine, lifter: Lifter, inside: RangeMap[None]) -> None:
+    def __init__(self, image: CodeImage, machine: Machine, lifter: Lifter, known: Iterable[Range]) -> None:
         self._image = image
-        self._inside = inside
-        self._starts: set[int] = set()
+        self._known = RangeMap((start, end, None) for start, end in known)
         self._waiting: list[int] = []
+        self._found: dict[int, int] = {}
+        """The end of each function that was found, by its start."""
+        self._taken: set[int] = set()
+        """Addresses of code that the code computes."""
         self._interpreter = Interpreter(image, machine, lifter, CodeRanges([]), lambda _: ())
 
     def add(self, start: int) -> None:
         """Add a start, unless it lies in a known function."""
-        is_new = start not in self._starts and len(self._starts) < _MOST_FOUND
-        if is_new and self._image.is_code(start) and not self._inside.contains(start):
-            self._starts.add(start)
+        is_new = start not in self._found and len(self._found) < _MOST_FOUND
+        if is_new and self._image.is_code(start) and not self._known.contains(start):
+            self._found[start] = start
             self._waiting.append(start)
 
     def follow(self, function: CodeRange) -> Run:
-        """Add what a function calls, and return the run."""
+        """Add what a function calls, note the code whose addresses it computes, and return the run."""
         self._interpreter.ranges = CodeRanges([function])
         run = self._interpreter.run(function, {function.start: self._interpreter.frame.entry()})
         for target in run.called:
             self.add(target)
+        for block in run.states:
+            self._look_at_end(function, run, block)
         return run
 
+    def _look_at_end(self, function: CodeRange, run: Run, block: int) -> None:
+        """Note the addresses of code in the registers at the end of a block, and add the target of a tail call."""
+        end: tuple[int, State] | None = None
+        sweep = self._interpreter.sweep_at(address_of(block))
+        after_system_calls: set[int] = set()
+        for end in walk(self._interpreter, run, block):
+            instruction = sweep.instruction(end[0])
+            if instruction.kind is Kind.SYSTEM:  # on AMD64, it writes the address after it to rcx
+                after_system_calls.add(end[0] + instruction.size)
+        if end is None:
+            return
+        pc, state = end
+        values = {value for base, value in state.registers.values() if base == NUMBER} - after_system_calls
+        self._taken.update(value for value in values if value > 0 and self._image.is_code(value))
+        found = sweep.instruction(pc)
+        if found.kind is Kind.JUMP and found.target is not None and found.target[0] == PC_RELATIVE:
+            target = pc + found.target[1]
+            if not function.start <= target < function.end and self._interpreter.frame.is_entry(state):
+                self.add(target)
+
     def found(self) -> list[Range]:
-        """Return the extents of the functions that were found."""
+        """Return the extents of the functions that were found.
+
+        Code whose address is computed is a function only if nothing else leads there: it may also be a label.
+        """
         while self._waiting:
-            start = self._waiting.pop()
-            self.follow(self._before_others(start))
-        extents = []
-        for start in sorted(self._starts):
-            function = self._before_others(start)
-            run = self.follow(function)
-            extents.append((start, self._end(function, run)))
-        return extents
+            while self._waiting:
+                self._follow_found(self._waiting.pop())
+            extents = RangeMap((start, end, None) for start, end in self._found.items())
+            for address in sorted(self._taken):
+                if not extents.contains(address):
+                    self.add(address)
+            self._taken.clear()
+        for start in sorted(self._found):  # some began before it was known where the next one does
+            self._follow_found(start)
+        return sorted(self._found.items())
+
+    def _follow_found(self, start: int) -> None:
+        function = self._before_others(start)
+        self._found[start] = self._end(function, self.follow(function))
 
     def _before_others(self, start: int) -> CodeRange:
         """Return the code from a start to the next function or the end of its section."""
         section = self._image.section(start)
         end = start if section is None else section.end
-        others = [other for other in self._starts if start < other < end]
-        others += [other for other, _, _ in self._inside.overlapping(start, end) if other > start]
+        others = [other for other in self._found if start < other < end]
+        others += [other for other, _, _ in self._known.overlapping(start, end) if other > start]
         return CodeRange(start, min((end, *others)))
 
     def _end(self, function: CodeRange, run: Run) -> int:
@@ -93,6 +130,6 @@ class _Finder:
                 instruction = sweep.instruction(pc)
                 pc += instruction.size
                 last = max(last, pc)
-                if instruction.kind or not instruction.size:
+                if instruction.kind not in (Kind.NEXT, Kind.SYSTEM) or not instruction.size:
                     break
         return last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from sframe_unwind.code.judgement import Judge
 from sframe_unwind.code.ranges import CodeRange
 from sframe_unwind.code.rows.function import FoundRule, Rows, joined, rules_of
 from sframe_unwind.code.whole_file import learned
+from sframe_unwind.unwind_rule import UnwindRule
 from sframe_unwind.workers import Progress
 
 
@@ -24,6 +26,15 @@ class FunctionRows(NamedTuple):
     """Address after the last byte."""
     pieces: list[Rows]
     """The code with rows; none: nothing is known."""
+    instructions: list[int]
+    """The addresses of its instructions."""
+
+    def rule_at(self, address: int) -> UnwindRule | None:
+        """Return the rule for an address of the function; ``None``: it is not known."""
+        piece = next((one for one in self.pieces if one.start <= address < one.end), None)
+        if piece is None:
+            return None
+        return piece.rules[bisect_right(piece.offsets, address - piece.start) - 1].rule
 
 
 def rows_of_functions(
@@ -49,7 +60,8 @@ def rows_of_functions(
         found = own.get(function.start)
         if found is None:  # it is entered with the frames of other functions, which must agree
             found = {pc: elsewhere[pc] for pc in range(*function) if pc in elsewhere}
-        yield FunctionRows(*function, joined(interpreter, *function, found))
+        instructions = list(interpreter.sweep_at(function.start).instructions)
+        yield FunctionRows(*function, joined(interpreter, *function, found), instructions)
 
 
 def _followed(

@@ -1,0 +1,109 @@
+"""SFrame that is made from machine code alone, against CFI that the code did not see, and in a debugger."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lab.code.from_code import DIFFERENT, EQUAL, NOT_KNOWN, OTHER_FORM, compared
+from sframe_unwind.cli import main
+from sframe_unwind.convert.kinds import CODE, DWARF_AND_CODE
+from sframe_unwind.convert.to_sframe import Wanted, convert_to_sframe
+from sframe_unwind.elf import opened
+from tests.abis.debuggers import DEBUGGERS, debugger
+from tests.gdb.driver import batch
+from tests.hanging import HANG
+from tests.samples.build import build
+from tests.samples.catalogue import ABIS
+
+SOURCE = Path(__file__).with_name("undescribed.c")
+FLAGS = ("-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-fcf-protection=none")
+WITHOUT_CFI = ("-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
+LIBRARY = Path("/usr/lib/x86_64-linux-gnu/libz.so.1")
+
+
+def compiled(folder: Path, *flags: str) -> Path:
+    program = folder / ("without" if flags else "with")
+    subprocess.run(["gcc", *FLAGS, *flags, "-o", program, SOURCE], check=True, timeout=HANG)
+    return program
+
+
+def frames(shown: str) -> list[str]:
+    """Return the names of the functions up to ``main``."""
+    names = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\w+) \(", shown, re.MULTILINE)
+    return names[: names.index("main") + 1] if "main" in names else names
+
+
+@pytest.mark.parametrize("name", ["free_walk", "free_leaf"])
+@pytest.mark.parametrize("abi", sorted(ABIS))
+def test_rows_are_those_of_the_compiler(name: str, abi: str) -> None:
+    for with_symbols in (True, False):
+        with opened(build(name, abi)) as binary:
+            found = compared(binary, with_symbols)
+        assert found.functions == found.found
+        assert found.differences == []
+        assert found.misplaced == []
+        assert found.instructions[EQUAL] > 50 * (found.instructions[NOT_KNOWN] // 10)
+
+
+@pytest.mark.parametrize("with_symbols", [True, False])
+def test_a_library_of_the_system(with_symbols: bool) -> None:
+    with opened(LIBRARY) as binary:
+        found = compared(binary, with_symbols)
+    total = sum(found.instructions.values())
+    assert total > 10_000
+    assert found.found >= 0.9 * found.functions
+    assert found.misplaced == []
+    assert found.instructions[DIFFERENT] == 0
+    assert found.instructions[EQUAL] + found.instructions[OTHER_FORM] >= 0.99 * total
+
+
+@pytest.mark.parametrize("name", DEBUGGERS)
+def test_stack_of_a_program_that_nobody_described(name: str, tmp_path: Path) -> None:
+    commands = ("break stop_here", "run", "bt")
+    expected = frames(batch(debugger(name, "amd64"), *commands, executable=compiled(tmp_path)))
+    assert expected == ["stop_here", "aligned", "varied", *["descend"] * 4, "main"]
+    program, copy = compiled(tmp_path, *WITHOUT_CFI), tmp_path / "copy"
+    convert_to_sframe(program, copy, Wanted(source=CODE))
+    shown = batch(debugger(name, "amd64"), *commands, "sframe bt", executable=copy)
+    assert frames(shown) == expected
+    assert len(re.findall(r"^#\d.* (?:descend|varied|aligned)\b.* sframe$", shown, re.MULTILINE)) == 6
+
+
+def test_only_what_the_cfi_lacks_comes_from_the_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program, copy = compiled(tmp_path, *WITHOUT_CFI), tmp_path / "copy"
+    # The start-up code has CFI.
+    assert main(["convert", str(program), "-o", str(copy), "--from", "cfi,code", "--json"]) in (0, 1)
+    report = json.loads(capsys.readouterr().out)
+    by_cfi, by_code = report["shares"]
+    assert (by_cfi["kind"], by_code["kind"]) == ("dwarf", "code")
+    assert by_cfi["functions"] > 0
+    with opened(program) as binary:
+        described = {start for start, _ in binary.cfi.ranges()}
+        named = {symbol.name: symbol.address for symbol in binary.symbols}
+    assert {"aligned", "varied", "descend", "main"} <= {name for name, start in named.items() if start not in described}
+    with opened(copy) as binary:
+        by_start = {function.start for section in binary.sframe for function in section.functions()}
+    assert {named[name] for name in ("aligned", "varied", "descend", "main", "stop_here")} <= by_start
+    assert report["made"].endswith("from DWARF CFI and the machine code")
+
+
+def test_the_code_proves_each_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program, copy = compiled(tmp_path), tmp_path / "copy"
+    report = convert_to_sframe(program, copy, Wanted(source=DWARF_AND_CODE))
+    assert report.shares
+    assert main(["verify", "--against", "code", "--json", str(copy)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    counts = found["files"][0]["code"]["sframe"] if "files" in found else found["code"]["sframe"]
+    assert counts["wrong"] == 0
+    assert counts["proved"] > 0
+
+
+def test_what_is_no_kind_of_unwind_data(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["convert", "file", "-o", "out", "--from", "guess"])
+    assert "expected dwarf, sframe, code or dwarf,code" in capsys.readouterr().err
