@@ -32,6 +32,7 @@ WORDS = {
     "Adding a rule of `lint`": re.compile("MASK_FDE"),
     "Adding an output of `verify`": re.compile(r"sframe_unwind\.verify\.page"),
     "Adding a command to both debuggers": re.compile("TASKS|Tasks"),
+    "Adding a version of GDB or LLDB": re.compile("_MAJOR|native_fails"),
     "Adding an operation of DWARF expressions": re.compile(r"_BREG0|DW_OP_breg.*"),
     "Adding a method of `perf`": re.compile(r"by_sframe_of_linux|sframe-linux"),
     "Adding a tool that rewrites files": re.compile("BOLT_NOTE|BOLT_ORIGINAL"),
