@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
-from sframe_unwind.convert.elf_records import FileHeader, SectionHeader, layout, read_records, write_records
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.constants import SHF_ALLOC, SHT_NOBITS, SHT_NOTE, SHT_PROGBITS, SHT_STRTAB, SHT_SYMTAB, SYMBOL
+from sframe_unwind.elf.records import FileHeader, SectionHeader, layout, read_records, write_records
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 

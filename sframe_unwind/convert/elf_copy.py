@@ -10,13 +10,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from sframe_unwind.convert.elf_records import FileHeader, ProgramHeader, SectionHeader, read_records, write_records
 from sframe_unwind.convert.front import Records
 from sframe_unwind.convert.room import ALIGNMENT, Room, room_for
 from sframe_unwind.convert.section_order import SYMBOL_TABLES, SectionOrder
 from sframe_unwind.convert.writing import Chunk, copy_start, write_chunks, written
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.constants import SHF_ALLOC, SHT_STRTAB
+from sframe_unwind.elf.records import FileHeader, ProgramHeader, SectionHeader, read_records, write_records
 from sframe_unwind.errors import FileError
 
 _HEADERS = ".elf_headers"

@@ -14,19 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
-from sframe_unwind.convert.elf_records import (
-    DynamicEntry,
-    FileHeader,
-    ProgramHeader,
-    Record,
-    SectionHeader,
-    Symbol,
-    layout,
-    read_records,
-    write_records,
-)
 from sframe_unwind.convert.writing import Chunk
 from sframe_unwind.elf import ElfBinary
+from sframe_unwind.elf.build_id import find_build_id
 from sframe_unwind.elf.constants import (
     DT_GNU_HASH,
     DT_HASH,
@@ -46,7 +36,17 @@ from sframe_unwind.elf.constants import (
     SHT_PROGBITS,
     SHT_SYMTAB,
 )
-from sframe_unwind.image.build_id import find_build_id
+from sframe_unwind.elf.records import (
+    DynamicEntry,
+    FileHeader,
+    ProgramHeader,
+    Record,
+    SectionHeader,
+    Symbol,
+    layout,
+    read_records,
+    write_records,
+)
 
 _TAGS = {SHT_GNU_HASH: DT_GNU_HASH, SHT_HASH: DT_HASH, SHT_DYNSYM: DT_SYMTAB}
 """Sections to which one entry of the dynamic section refers."""

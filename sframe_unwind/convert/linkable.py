@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from sframe_unwind.address import RangeMap
 from sframe_unwind.arch.elf_code import FieldRelocation
-from sframe_unwind.convert.elf_records import FileHeader, SectionHeader, read_records, write_records
 from sframe_unwind.elf import SECTION_NAME, ElfBinary, ElfSection
 from sframe_unwind.elf.constants import (
     ENTRY,
@@ -25,6 +24,7 @@ from sframe_unwind.elf.constants import (
     SHT_SYMTAB,
     SYMBOL,
 )
+from sframe_unwind.elf.records import FileHeader, SectionHeader, read_records, write_records
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.sframe import encode

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sframe_unwind.address import ByteOrder
-from sframe_unwind.convert.elf_records import FileHeader, SectionHeader, layout, write_records
 from sframe_unwind.elf.constants import ET_REL, SHF_ALLOC, SHT_STRTAB
+from sframe_unwind.elf.records import FileHeader, SectionHeader, layout, write_records
 
 _ALIGNMENT = 8
 _NAMES = b"\0.shstrtab\0"

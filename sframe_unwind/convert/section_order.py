@@ -11,8 +11,8 @@ from array import array
 from collections.abc import Sequence
 
 from sframe_unwind.address import ByteOrder
-from sframe_unwind.convert.elf_records import SectionHeader, Symbol, layout
 from sframe_unwind.elf.constants import SHF_ALLOC, SHF_INFO_LINK, SHT_DYNSYM, SHT_NOBITS, SHT_REL, SHT_RELA, SHT_SYMTAB
+from sframe_unwind.elf.records import SectionHeader, Symbol, layout
 
 SYMBOL_TABLES = (SHT_SYMTAB, SHT_DYNSYM)
 _HALVES, _SHNDX = 12, 3

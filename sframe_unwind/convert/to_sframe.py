@@ -10,7 +10,6 @@ from typing import NamedTuple
 from sframe_unwind import elf
 from sframe_unwind.convert.consumers import target_for
 from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
-from sframe_unwind.convert.elf_records import FileHeader, read_records
 from sframe_unwind.convert.linkable import with_sframe
 from sframe_unwind.convert.object_file import object_file
 from sframe_unwind.convert.report import Report
@@ -19,6 +18,7 @@ from sframe_unwind.convert.writing import PLAIN_MODE, mode_of_copy
 from sframe_unwind.elf import SECTION_NAME, ElfBinary, PathLike
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
 from sframe_unwind.elf.constants import PT_GNU_SFRAME, SHT_GNU_SFRAME
+from sframe_unwind.elf.records import FileHeader, read_records
 from sframe_unwind.errors import EncodeError, FileError
 from sframe_unwind.replacing import replacing, writing
 from sframe_unwind.sframe import encode

@@ -8,9 +8,9 @@ from io import FileIO
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.debug_files import DebugFile
+from sframe_unwind.elf.rewritten import rewriter
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.image.elf_sections import ElfSections
-from sframe_unwind.image.rewritten import rewriter
 
 
 def rewriter_of_files(files: Iterable[DebugFile], arch: Arch) -> str:

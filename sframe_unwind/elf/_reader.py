@@ -21,9 +21,9 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.enums import ENUM_E_MACHINE
 
 from sframe_unwind.address import ByteOrder
+from sframe_unwind.decompression.streams import SECTION_ZLIB, DecompressionError, section_contents
 from sframe_unwind.elf.constants import PN_XNUM, PT_LOAD, SHF_COMPRESSED, SHT_NOBITS
 from sframe_unwind.errors import FileError, MissingExtraError, SFrameError, counted
-from sframe_unwind.image.decompression import SECTION_ZLIB, DecompressionError, section_contents
 from sframe_unwind.memory import STRUCT_MARKS
 
 _SECTION, _SEGMENT = "IIQQQQIIQQ", "IIQQQQQQ"

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, BinaryIO
 from sframe_unwind.address import KERNEL_HALF
 from sframe_unwind.arch import Arch, of_elf
 from sframe_unwind.elf._reader import ElfSection, ElfSegment, Reader
+from sframe_unwind.elf.build_id import find_build_id
 from sframe_unwind.elf.constants import PT_GNU_SFRAME, PT_LOAD, PT_NOTE, SHT_GNU_SFRAME, SHT_SYMTAB
 from sframe_unwind.elf.mini_debug_info import embedded_file
 from sframe_unwind.elf.padding import Padding
 from sframe_unwind.elf.plt import stubs
 from sframe_unwind.elf.reader import FileReader, PathLike, open_file
 from sframe_unwind.elf.relocation import Relocations
+from sframe_unwind.elf.rewritten import rewriter
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols, symbols_of
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError
-from sframe_unwind.image.build_id import find_build_id
-from sframe_unwind.image.rewritten import rewriter
 from sframe_unwind.memory import Data, LazyBytes
 from sframe_unwind.sframe import header
 from sframe_unwind.sframe.section import Section

@@ -12,9 +12,9 @@ from sframe_unwind.cfi.index import Index
 from sframe_unwind.cfi.records import CfiFunction, Fde, Records
 from sframe_unwind.elf._reader import Reader
 from sframe_unwind.elf.relocation import Relocations
+from sframe_unwind.elf.rewritten import BOLT_ORIGINAL
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import FormatError
-from sframe_unwind.image.rewritten import BOLT_ORIGINAL
 
 EH_FRAME, EH_FRAME_HDR, DEBUG_FRAME = ".eh_frame", ".eh_frame_hdr", ".debug_frame"
 

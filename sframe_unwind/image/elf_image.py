@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder, page_start
+from sframe_unwind.elf.build_id import find_build_id
 from sframe_unwind.errors import FormatError, MemoryReadError, SFrameError
-from sframe_unwind.image.build_id import find_build_id
 from sframe_unwind.memory import ReadMemory, lazy_memory
 from sframe_unwind.sframe.section import Section
 

@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import BinaryIO, NamedTuple
 
 from sframe_unwind.arch import Arch
+from sframe_unwind.decompression.streams import SECTION_ZLIB, DecompressionError, section_contents
+from sframe_unwind.elf.build_id import find_build_id
 from sframe_unwind.errors import FileError, FormatError, MissingExtraError
-from sframe_unwind.image.build_id import find_build_id
-from sframe_unwind.image.decompression import SECTION_ZLIB, DecompressionError, section_contents
 from sframe_unwind.memory import STRUCT_MARKS
 
 _HEADER_SIZE = 64

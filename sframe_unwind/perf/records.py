@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Callable, NamedTuple
 
 from sframe_unwind.address import WORD_SIZE, ByteOrder
+from sframe_unwind.decompression.streams import DecompressionError, Decompressor, zstd
 from sframe_unwind.errors import FormatError, counted
-from sframe_unwind.image.decompression import DecompressionError, Decompressor, zstd
 from sframe_unwind.perf.constants import SECTION, RecordType
 from sframe_unwind.perf.cursor import Cursor
 from sframe_unwind.perf.header import FileSection

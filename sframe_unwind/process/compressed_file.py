@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
+from sframe_unwind.decompression.streams import DecompressionError, Decompressor, of_file
 from sframe_unwind.elf.reader import PathLike, open_file
 from sframe_unwind.errors import FileError, MissingExtraError
-from sframe_unwind.image.decompression import DecompressionError, Decompressor, of_file
 
 _START = 6
 """Number of bytes by which compressed files are recognised."""

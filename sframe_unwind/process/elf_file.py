@@ -13,9 +13,9 @@ from sframe_unwind.elf import ElfBinary, opened
 from sframe_unwind.elf.cfi import DEBUG_FRAME
 from sframe_unwind.elf.constants import PF_X, PT_LOAD
 from sframe_unwind.elf.reader import FileReader
+from sframe_unwind.elf.rewritten import rewriter
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import MemoryReadError, SFrameError
-from sframe_unwind.image.rewritten import rewriter
 from sframe_unwind.source.debug_info import DebugInfo
 
 _DEBUG_LINK = ".gnu_debuglink"
@@ -102,7 +102,7 @@ class ElfFile:
 
     @property
     def rewriter(self) -> str:
-        """What rewrote the code after linking; see :mod:`sframe_unwind.image.rewritten`."""
+        """What rewrote the code after linking; see :mod:`sframe_unwind.elf.rewritten`."""
         return rewriter({name: address for name, (address, _) in self.sections.items()})
 
     @cached_property

@@ -93,7 +93,7 @@ class Module:
     def rewritten(self) -> str:
         """What rewrote the code of the file after linking, in words; empty: nothing did, as far as is known.
 
-        The SFrame section may then describe the code as it was before; see :mod:`sframe_unwind.image.rewritten`.
+        The SFrame section may then describe the code as it was before; see :mod:`sframe_unwind.elf.rewritten`.
         """
         return "" if self._load_rewriter is None else self._load_rewriter()
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sframe_unwind.convert.elf_records import FileHeader, read_records
 from sframe_unwind.elf import opened
 from sframe_unwind.elf.constants import SHF_COMPRESSED
+from sframe_unwind.elf.records import FileHeader, read_records
 from sframe_unwind.errors import FileError
 from sframe_unwind.verify import verify
 from tests.cfi.hostile import INPUTS

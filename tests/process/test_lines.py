@@ -12,7 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from sframe_unwind.image import decompression
+from sframe_unwind.decompression import streams as decompression
 from tests.hanging import HANG
 from tests.process.command import NOWHERE, Done, backtrace, only_line
 from tests.process.debug_server import debug_server

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from sframe_unwind.address import ByteOrder
-from sframe_unwind.elf import ElfBinary
+from sframe_unwind.elf._reader import Reader
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 
@@ -93,7 +93,7 @@ def layout(kind: type[Any], byteorder: ByteOrder) -> struct.Struct:
     return struct.Struct(STRUCT_MARKS[byteorder] + _LAYOUTS[kind])
 
 
-def read_records(file: ElfBinary, offset: int, count: int, kind: type[Record]) -> list[Record]:
+def read_records(file: Reader, offset: int, count: int, kind: type[Record]) -> list[Record]:
     """Return consecutive records of a file.
 
     :raises FileError: the file ends before the last record does.

@@ -14,9 +14,8 @@ import zstandard
 
 from sframe_unwind import elf
 from sframe_unwind.arch import amd64
-from sframe_unwind.errors import MissingExtraError
-from sframe_unwind.image import decompression
-from sframe_unwind.image.decompression import (
+from sframe_unwind.decompression import streams as decompression
+from sframe_unwind.decompression.streams import (
     SECTION_ZLIB,
     SECTION_ZSTD,
     DecompressionError,
@@ -24,6 +23,7 @@ from sframe_unwind.image.decompression import (
     section_contents,
     zstd,
 )
+from sframe_unwind.errors import MissingExtraError
 from sframe_unwind.image.elf_sections import ElfSections
 from tests.hanging import HANG
 

@@ -1,0 +1,1 @@
+"""Decompresses data of all formats that files have."""
