@@ -69,7 +69,7 @@ def _places(sections: Sequence[SectionHeader]) -> list[tuple[int, int]]:
 
     Sections without contents have any offset, 0 if mold linked the file; they stay behind those before them in memory.
     """
-    loaded = [(one.addr, number) for number, one in enumerate(sections) if one.flags & SHF_ALLOC]
+    loaded = [(one.address, number) for number, one in enumerate(sections) if one.flags & SHF_ALLOC]
     offsets, end = [one.offset for one in sections], 0
     for _, number in sorted(loaded):
         section = sections[number]

@@ -18,7 +18,6 @@ from sframe_unwind.convert.writing import PLAIN_MODE, mode_of_copy
 from sframe_unwind.elf import SECTION_NAME, ElfBinary, PathLike
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
 from sframe_unwind.elf.constants import PT_GNU_SFRAME, SHT_GNU_SFRAME
-from sframe_unwind.elf.records import FileHeader, read_records
 from sframe_unwind.errors import EncodeError, FileError
 from sframe_unwind.replacing import replacing, writing
 from sframe_unwind.sframe import encode
@@ -82,13 +81,12 @@ def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted(
                 made.copy.write(temporary, new)
             elif wanted.form == OBJECT:
                 order = made.source.arch.byteorder
-                header = read_records(binary, 0, 1, FileHeader)[0]
                 new_file = object_file(
                     name=SECTION_NAME,
                     section_type=SHT_GNU_SFRAME,
                     data=made.section,
                     address=made.address,
-                    model=header,
+                    model=binary.header,
                     byteorder=order,
                 )
                 temporary.write_bytes(new_file)

@@ -10,16 +10,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sframe_unwind.elf._reader import ElfSection, ElfSegment, machine_number
     from sframe_unwind.elf.binary import SECTION_NAME, ElfBinary, load, opened, parsed
+    from sframe_unwind.elf.machines import machine_number
     from sframe_unwind.elf.reader import PathLike
+    from sframe_unwind.elf.records import ProgramHeader, SectionHeader
 
 __all__ = [
     "SECTION_NAME",
     "ElfBinary",
-    "ElfSection",
-    "ElfSegment",
     "PathLike",
+    "ProgramHeader",
+    "SectionHeader",
     "load",
     "machine_number",
     "opened",
@@ -27,9 +28,10 @@ __all__ = [
 ]
 
 _MODULES = {
-    "_reader": "ElfSection ElfSegment machine_number",
     "binary": "SECTION_NAME ElfBinary load opened parsed",
+    "machines": "machine_number",
     "reader": "PathLike",
+    "records": "ProgramHeader SectionHeader",
 }
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of the package

@@ -10,7 +10,7 @@ from typing import BinaryIO, Callable, NamedTuple, TypeVar
 
 from sframe_unwind import elf
 from sframe_unwind.elf import ElfBinary, archive
-from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
+from sframe_unwind.elf.cfi import DEBUG_FRAMES, EH_FRAME
 from sframe_unwind.elf.reader import FileReader, is_directory, open_file
 from sframe_unwind.errors import FileError, SFrameError
 from sframe_unwind.verify import verify_elf
@@ -155,7 +155,7 @@ def _archive(path: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
 
 def _has_table(binary: ElfBinary) -> bool:
     return binary.has_sframe or any(
-        section.name in (EH_FRAME, DEBUG_FRAME) and section.size for section in binary.sections
+        section.name in (EH_FRAME, *DEBUG_FRAMES) and section.size for section in binary.sections
     )
 
 

@@ -254,6 +254,7 @@ def _machine(arch: Arch) -> Machine:
     return Machine(
         arch=arch,
         vex_name="ARCH_ARM64_LE",
+        big_endian=False,
         vex_registers={
             **{f"x{n}": n for n in range(31)},
             "xsp": aarch64.SP,
