@@ -6,7 +6,6 @@ import lldb
 
 from lldb_plugin.frames.kept_frames import KeptFrames, moment_of
 from lldb_plugin.frames.native import NativeStack
-from lldb_plugin.interface.completion import import_rlcompleter
 from lldb_plugin.interface.telling import report
 from lldb_plugin.process.loaded_modules import LoadedModules
 from lldb_plugin.process.process import Process, arch_of
@@ -20,7 +19,6 @@ class Session:
     """The state of the plugin."""
 
     def __init__(self) -> None:
-        import_rlcompleter()  # before any module needs pyelftools
         self.settings = Settings()
         self.deciding: set[int] = set()
         """Threads of LLDB that are asking for frames at this moment."""
