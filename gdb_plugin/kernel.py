@@ -19,7 +19,7 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.kernel.entry_code import find_places
 from sframe_unwind.kernel.linux import Kernel, entry_code
 from sframe_unwind.kernel.orc_of_kernel import find_orc
-from sframe_unwind.kernel.orc_places import assembly_places, orc_places
+from sframe_unwind.kernel.orc_places import assembly_places, code_without_debug_frame, orc_places
 from sframe_unwind.kernel.symbol_file import symbol_file
 from sframe_unwind.kernel.types import KernelError, Member, Type, Types
 from sframe_unwind.memory import STRUCT_MARKS
@@ -55,7 +55,7 @@ def kernel_of(arch: Arch, modules: Modules) -> Kernel:
         places += orc_places(orc, is_entry_code)
         module = modules.find(orc.start)
         if module is not None:
-            places += assembly_places(orc, module.without_debug_cfi(), is_entry_code)
+            places += assembly_places(orc, code_without_debug_frame(module), is_entry_code)
     return Kernel(
         arch=arch, facts=arch.linux_kernel, places=places, types=Types(_find_type), symbol=_symbol, read=read, orc=orc
     )
