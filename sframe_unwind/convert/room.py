@@ -150,61 +150,59 @@ def _again(records: Records, others: list[ProgramHeader], number: int | None, al
         return None
     section = records.sections[number]
     last = max((one for one in others if one.type == PT_LOAD), key=lambda one: one.address)
-    if (
-        last.flags != PF_R
-        or section.type == SHT_NOBITS
-        or section.offset + section.size > records.file.size
-        or last.offset > section.offset
-        or section.address - last.address != section.offset - last.offset
-        or section.address + section.size != last.address + last.memory_size
-        or (last.address >= section.address + ALIGNMENT and section.address < last.address)
-    ):
-        return None
-    if any(one.flags & SHF_ALLOC and one.address > section.address for one in records.sections):
-        return None
     program = [one for one in others if one is not last]
-    if not any(one.type == PT_LOAD for one in program):
+    if not _is_added(records, section, last) or not any(one.type == PT_LOAD for one in program):
         return None
-    head = section.offset - last.offset
     phoff, offset, kept = records.header.phoff, last.offset, section.offset
     chunks: list[Chunk] = []
-    contents = [one for one in records.sections if one.type != SHT_NOBITS and one.size]
-    names = records.sections[records.header.shstrndx]
-    following = [one for one in contents if one.offset > section.offset and one is not names]
-    if following or phoff > section.offset:
+    if _is_followed(records, section):
         if last.offset <= phoff < section.offset:
             return None
         kept = records.file.size
         offset = kept + (last.address - kept) % alignment
         chunks.append(Chunk(offset, records.file.read(last.offset, section.offset - last.offset)))
-    moved = [
-        one._replace(offset=one.offset - last.offset + offset)
-        if one.flags & SHF_ALLOC and last.address <= one.address < last.address + last.memory_size
-        else one
-        for one in records.sections
-    ]
-    inside = [
-        one._replace(offset=one.offset - last.offset + offset)
-        if one.type != PT_LOAD and one.file_size and last.address <= one.address < last.address + last.memory_size
-        else one
-        for one in program
-    ]
-    survives = not last.offset <= phoff < last.offset + last.file_size
+    delta = offset - last.offset
     return Room(
         shift=0,
         kept=kept,
         offset=offset,
         address=last.address,
-        section_offset=offset + head,
+        section_offset=section.offset + delta,
         section_address=section.address,
         alignment=last.alignment,
         phoff=phoff,
-        program=inside,
-        sections=moved,
+        program=[one._replace(offset=one.offset + delta) if _is_inside(one, last) else one for one in program],
+        sections=[
+            one._replace(offset=one.offset + delta) if one.is_loaded and last.address <= one.address < last.end else one
+            for one in records.sections
+        ],
         headers_section=None,
         chunks=chunks,
-        survives_strip=survives,
+        survives_strip=not last.offset <= phoff < last.offset + last.file_size,
     )
+
+
+def _is_added(records: Records, section: SectionHeader, segment: ProgramHeader) -> bool:
+    """Return whether the last segment is one that an earlier conversion added for a section at its end."""
+    if section.type == SHT_NOBITS or section.offset + section.size > records.file.size:
+        return False
+    if segment.flags != PF_R or segment.offset > section.offset or segment.address >= section.address + ALIGNMENT:
+        return False
+    is_last = not any(one.is_loaded and one.address > section.address for one in records.sections)
+    is_in_place = section.address - segment.address == section.offset - segment.offset
+    return is_last and is_in_place and section.end == segment.end
+
+
+def _is_followed(records: Records, section: SectionHeader) -> bool:
+    """Return whether contents or program headers follow a section; the names of the sections are written anew."""
+    names = records.sections[records.header.shstrndx]
+    contents = (one for one in records.sections if one.has_contents and one.size and one is not names)
+    return any(one.offset > section.offset for one in contents) or records.header.phoff > section.offset
+
+
+def _is_inside(one: ProgramHeader, segment: ProgramHeader) -> bool:
+    """Return whether another program header describes a part of a loaded segment."""
+    return one.type != PT_LOAD and one.file_size > 0 and segment.address <= one.address < segment.end
 
 
 def _after_the_header(records: Records, alignment: int) -> Room | None:
