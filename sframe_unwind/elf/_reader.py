@@ -13,6 +13,7 @@ from sframe_unwind.elf.constants import ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD
 from sframe_unwind.elf.headers import Headers
 from sframe_unwind.elf.machines import machine_name, type_name
 from sframe_unwind.elf.records import CompressionHeader, SectionHeader, decoded, layout
+from sframe_unwind.elf.relocation_names import RelocationNames
 from sframe_unwind.errors import FileError, counted
 from sframe_unwind.memory import STRUCT_MARKS
 
@@ -93,6 +94,14 @@ class Reader(Headers):
             return section_contents(kind, data, size)
         except DecompressionError as error:
             raise DecompressionError(f"{section.name} cannot be decompressed: {error}") from error
+
+    @cached_property
+    def _relocation_names(self) -> RelocationNames:
+        return RelocationNames(self._stream)
+
+    def relocation_name(self, kind: int) -> str:
+        """Return the name of a relocation type of the file's machine, such as ``R_X86_64_PLT32``."""
+        return self._relocation_names.name(kind)
 
     def section(self, number: int) -> SectionHeader:
         """Return a section by its number.
