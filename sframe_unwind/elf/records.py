@@ -217,6 +217,30 @@ def identification(byteorder: ByteOrder) -> bytes:
     return (MAGIC + bytes([CLASS_64, order, 1])).ljust(16, b"\0")
 
 
+def new_header(kind: int, machine: int, byteorder: ByteOrder) -> FileHeader:
+    """Return the header of a file without any contents.
+
+    :param kind: ``e_type``.
+    :param machine: ``e_machine``.
+    """
+    return FileHeader(
+        ident=identification(byteorder),
+        type=kind,
+        machine=machine,
+        version=1,
+        entry=0,
+        phoff=0,
+        shoff=0,
+        flags=0,
+        ehsize=HEADER_SIZE,
+        phentsize=0,
+        phnum=0,
+        shentsize=0,
+        shnum=0,
+        shstrndx=0,
+    )
+
+
 def file_header(data: bytes) -> FileHeader:
     """Return the header of a 64-bit ELF file.
 

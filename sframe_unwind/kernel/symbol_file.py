@@ -8,8 +8,9 @@ from sframe_unwind.address import ByteOrder
 from sframe_unwind.arch import Arch, PlaceKind
 from sframe_unwind.cfi import encode
 from sframe_unwind.cfi.rules import NoRule
-from sframe_unwind.elf.constants import ET_EXEC, SHF_ALLOC, SHF_EXECINSTR, SHT_NOBITS, SHT_PROGBITS, SHT_STRTAB
-from sframe_unwind.elf.records import HEADER_SIZE, FileHeader, SectionHeader, encoded, identification, layout
+from sframe_unwind.elf.assembly import Part, assembled, plain_header
+from sframe_unwind.elf.constants import ET_EXEC, SHF_ALLOC, SHF_EXECINSTR, SHT_NOBITS, SHT_PROGBITS
+from sframe_unwind.elf.records import SectionHeader, new_header
 from sframe_unwind.kernel.entry_code import EntryPlace
 from sframe_unwind.kernel.linux import SavedRegisters
 from sframe_unwind.memory import STRUCT_MARKS
@@ -18,8 +19,6 @@ from sframe_unwind.unwind_rule import CFA, UNDEFINED, RegisterRule, UnwindRule, 
 
 _SIGNAL_FRAME = "zS"
 """The augmentation of signal frames: the caller's pc is not a return address, and its stack can be anywhere."""
-
-_ALIGNMENT = 8
 
 
 def symbol_file(arch: Arch, machine: int, places: Iterable[EntryPlace], saved: SavedRegisters) -> bytes:
@@ -95,32 +94,10 @@ def _by_orc(arch: Arch, entry: OrcEntry, saved: SavedRegisters) -> bytes:
 
 def _elf(machine: int, byteorder: ByteOrder, debug_frame: bytes) -> bytes:
     """Return an ELF file.  It has an empty section of code, by which GDB relocates CFI."""
-    names = b"\0.text\0.debug_frame\0.shstrtab\0"
-    sections = (
-        (b".text", SHT_NOBITS, SHF_ALLOC | SHF_EXECINSTR, b""),
-        (b".debug_frame", SHT_PROGBITS, 0, debug_frame),
-        (b".shstrtab", SHT_STRTAB, 0, names),
+    code = SectionHeader(type=SHT_NOBITS, flags=SHF_ALLOC | SHF_EXECINSTR, alignment=1)
+    parts = (
+        Part(b"", SectionHeader(), b""),
+        Part(b".text", code, b""),
+        Part(b".debug_frame", plain_header(SHT_PROGBITS, debug_frame), debug_frame),
     )
-    body, headers = b"", [SectionHeader()]
-    for name, kind, flags, data in sections:
-        header = SectionHeader(name_offset=names.index(name + b"\0"), type=kind, flags=flags, alignment=_ALIGNMENT)
-        headers.append(header._replace(offset=HEADER_SIZE + len(body), size=len(data)))
-        body += data + bytes(-len(data) % _ALIGNMENT)
-    header_size = layout(SectionHeader, byteorder).size
-    start = FileHeader(
-        ident=identification(byteorder),
-        type=ET_EXEC,
-        machine=machine,
-        version=1,
-        entry=0,
-        phoff=0,
-        shoff=HEADER_SIZE + len(body),
-        flags=0,
-        ehsize=HEADER_SIZE,
-        phentsize=0,
-        phnum=0,
-        shentsize=header_size,
-        shnum=len(headers),
-        shstrndx=len(headers) - 1,
-    )
-    return encoded([start], byteorder) + body + encoded(headers, byteorder)
+    return assembled(new_header(ET_EXEC, machine, byteorder), parts)
