@@ -28,6 +28,8 @@ CLASS_64 = 2
 """``ELFCLASS64``, byte 4 of a file."""
 BYTE_ORDERS: dict[int, ByteOrder] = {1: "little", 2: "big"}
 """``ELFDATA2LSB`` and ``ELFDATA2MSB``, byte 5 of a file."""
+MAGIC_64 = MAGIC + bytes([CLASS_64])
+"""The first bytes of each 64-bit ELF file."""
 HEADER_SIZE = 64
 """Size of ``Elf64_Ehdr`` in bytes."""
 

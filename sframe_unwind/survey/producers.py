@@ -10,7 +10,6 @@ import re
 from typing import NamedTuple
 
 from sframe_unwind.elf import ElfBinary, SectionHeader
-from sframe_unwind.elf.constants import SHF_COMPRESSED
 
 _COMMENT, _GOLD, _GO = ".comment", ".note.gnu.gold-version", ".note.go.buildid"
 _STRINGS = (".debug_str", ".debug_line_str")
@@ -59,7 +58,7 @@ def producers_of(binary: ElfBinary) -> Producers:
 
 def _start(binary: ElfBinary, section: SectionHeader) -> bytes:
     """Return the part of a section that is searched, decompressed."""
-    if section.flags & SHF_COMPRESSED:
+    if section.is_compressed:
         return binary.contents(section)[:_MOST]
     return binary.read(section.offset, min(section.size, _MOST))
 
