@@ -99,7 +99,7 @@ _LAYERS = {
     "convert --to debug_frame --all": (
         *(*_READING, *_TABLES),
         "sframe_unwind.cfi.encode.fde",
-        "sframe_unwind.convert.debug_file._assembled",
+        "sframe_unwind.convert.debug_file.assembled",
         "sframe_unwind.cfi.records.Fde.decode",
     ),
     "convert --compact": (
