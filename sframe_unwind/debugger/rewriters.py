@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from io import FileIO
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.debug_files import DebugFile
+from sframe_unwind.debugger.elf_files import build_id_of, opened_file
+from sframe_unwind.elf.rewritten import rewriter
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.image.elf_sections import ElfSections
-from sframe_unwind.image.rewritten import rewriter
 
 
 def rewriter_of_files(files: Iterable[DebugFile], arch: Arch) -> str:
@@ -22,8 +21,7 @@ def rewriter_of_files(files: Iterable[DebugFile], arch: Arch) -> str:
 
 
 def _rewriter(file: DebugFile, arch: Arch) -> str:
-    with suppress(SFrameError, OSError, ValueError), FileIO(file.path) as stream:  # ValueError: the path has a NUL
-        elf = ElfSections(stream, arch)
-        if not file.has_build_id() or elf.build_id() == file.build_id:
-            return rewriter({section.name: section.address for section in elf.all})
+    with suppress(SFrameError), opened_file(file, arch) as binary:
+        if not file.has_build_id() or build_id_of(binary) == file.build_id:
+            return rewriter({section.name: section.address for section in binary.sections})
     return ""

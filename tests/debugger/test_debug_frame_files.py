@@ -1,4 +1,4 @@
-"""Sections of files, compared with the linker's, objcopy's and pyelftools' results; damaged files."""
+"""``.debug_frame`` of files, compared with the linker's, objcopy's and pyelftools' results; damaged files."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from sframe_unwind.arch import BY_NAME
 from sframe_unwind.cfi.section import CfiSection, SectionData
 from sframe_unwind.debugger.debug_files import DebugFile
 from sframe_unwind.debugger.debug_frame import placed_by_bias, placed_by_sections
+from sframe_unwind.debugger.elf_files import build_id_of, opened_file
+from sframe_unwind.elf import ElfBinary, SectionHeader, parsed
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.image.elf_sections import ElfSections
 from tests.gdb.compiling import SECONDS, tools_for
 from tests.samples.catalogue import ABIS
 
@@ -47,27 +48,28 @@ def run(*command: object) -> None:
 
 def section(path: Path, abi: str = "amd64") -> bytes:
     """Return the contents of `.debug_frame` by the tested code."""
-    with path.open("rb") as file:
-        sections = ElfSections(file, BY_NAME[abi])
-        at = sections.find(*NAMES)
-        assert at is not None
-        return sections.contents(at)
+    with opened_file(DebugFile(str(path), ""), BY_NAME[abi]) as binary:
+        return binary.contents(frames_of(binary))
+
+
+def frames_of(binary: ElfBinary) -> SectionHeader:
+    return next(one for one in binary.sections if one.name in NAMES)
 
 
 @pytest.mark.parametrize("abi", MACHINES)
 def test_headers_are_those_that_pyelftools_reads(abi: str, tmp_path: Path) -> None:
     path = linked(tmp_path, abi, "--build-id=0x12345678")
-    with path.open("rb") as file:
-        elf, sections = ELFFile(file), ElfSections(file, BY_NAME[abi])
+    with path.open("rb") as file, opened_file(DebugFile(str(path), ""), BY_NAME[abi]) as binary:
+        elf = ELFFile(file)
         expected = [
             (one.name, one["sh_flags"], one["sh_addr"], one["sh_offset"], one["sh_size"]) for one in elf.iter_sections()
         ]
-        assert [(one.name, one.flags, one.address, one.offset, one.size) for one in sections.all] == expected
-        assert sections.build_id() == "12345678"
-        assert not sections.is_relocatable
-        for at, one in enumerate(elf.iter_sections()):
+        assert [(one.name, one.flags, one.address, one.offset, one.size) for one in binary.sections] == expected
+        assert build_id_of(binary) == "12345678"
+        assert not binary.is_object
+        for section, one in zip(binary.sections, elf.iter_sections()):
             if one["sh_type"] not in ("SHT_NULL", "SHT_NOBITS"):
-                assert sections.contents(at) == one.data()
+                assert binary.contents(section) == one.data()
 
 
 @pytest.mark.parametrize("abi", MACHINES)
@@ -80,12 +82,10 @@ def test_item_33_object_file_is_relocated_as_the_linker_does(abi: str, combined:
     with final.open("rb") as file:
         addresses = {one.name: one["sh_addr"] for one in ELFFile(file).iter_sections() if one["sh_flags"] & 2}
     assert {".text.leaf", ".text.middle"} <= addresses.keys()
-    with path.open("rb") as file:
-        sections = ElfSections(file, BY_NAME[abi])
-        at = sections.find(*NAMES)
-        assert at is not None
-        assert sections.is_relocatable
-        assert sections.relocated(at, addresses) == section(final, abi)
+    with opened_file(DebugFile(str(path), ""), BY_NAME[abi]) as binary:
+        assert binary.is_object
+        places = [addresses.get(one.name, 0) for one in binary.sections]
+        assert binary.relocations_at(places).contents(frames_of(binary)) == section(final, abi)
 
 
 @pytest.mark.parametrize("how", ["zlib", "zlib-gnu"])
@@ -96,9 +96,8 @@ def test_compressed(how: str, tmp_path: Path) -> None:
     (tmp_path / "contents").write_bytes(plain * 50)
     run("objcopy", "--update-section", f".debug_frame={tmp_path / 'contents'}", path)
     run(tools_for(3) / "objcopy", f"--compress-debug-sections={how}", path, compressed)
-    with compressed.open("rb") as file:
-        found = next(one for one in ElfSections(file, BY_NAME["amd64"]).all if one.name in NAMES)
-    assert found.size < len(plain) * 10
+    with opened_file(DebugFile(str(compressed), ""), BY_NAME["amd64"]) as binary:
+        assert frames_of(binary).size < len(plain) * 10
     assert section(compressed) == plain * 50
 
 
@@ -113,8 +112,8 @@ def test_more_sections_than_the_header_can_count(tmp_path: Path) -> None:
 
 def test_wrong_or_missing_files_are_left_out(tmp_path: Path) -> None:
     path, arch = linked(tmp_path, "amd64", "--build-id=0x12345678"), BY_NAME["amd64"]
-    with path.open("rb") as file:
-        text = next(one for one in ElfSections(file, arch).all if one.name == ".text")
+    with opened_file(DebugFile(str(path), ""), arch) as binary:
+        text = next(one for one in binary.sections if one.name == ".text")
     moved = {".text": (text.address + 0x5000, text.address + 0x5000 + text.size)}
     (placed,) = placed_by_sections([DebugFile(str(path), "12345678")], arch, moved)
     assert placed.bias == 0x5000
@@ -143,11 +142,11 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
             data[chance.randrange(first, len(data) if first else 64)] = chance.choice((0, 1, 0x7F, 0x80, 0xFF))
         del data[chance.choice((len(data), chance.randrange(len(data)))) :]
         try:
-            sections = ElfSections(io.BytesIO(data), arch)
-            at = sections.find(*NAMES)
-            if at is not None:
-                frames = sections.relocated(at, {})
+            with parsed(io.BytesIO(data), "damaged") as binary:
+                frames = binary.relocations_at(()).contents(frames_of(binary))
                 CfiSection(SectionData(0, frames), None, arch, debug_frame=True).extents()
+        except StopIteration:
+            pass  # the section has another name
         except SFrameError:
             refused += 1
     assert refused > 500

@@ -10,9 +10,9 @@ import pytest
 
 from sframe_unwind import elf
 from sframe_unwind.cli import main
+from sframe_unwind.elf.rewritten import rewriter
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.image.link_map import EXECUTABLE, loaded_images
-from sframe_unwind.image.rewritten import rewriter
 from tests.elf.objects import run
 from tests.process.programs import running
 from tests.rewriting.bolt import bolted, compiled
