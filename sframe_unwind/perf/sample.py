@@ -80,20 +80,15 @@ def read_sample(cursor: Cursor, event: Attributes) -> Sample:
     :raises FormatError: a field is beyond the end of the record.
     """
     kind = event.sample_type
-    ip = pid = tid = time = abi = 0
+    fields = _first_fields(kind)
+    first = dict(zip(fields, cursor.words(len(fields))))
+    thread = first.get(SampleType.TID, 0)
+    halves = thread & 0xFFFFFFFF, thread >> 32
+    pid, tid = halves if cursor.byteorder == "little" else halves[::-1]
+    abi = 0
     callchain: tuple[int, ...] = ()
     registers: dict[int, int] = {}
     stack, is_cut = b"", False
-    if kind & SampleType.IDENTIFIER:
-        cursor.skip(1)
-    if kind & SampleType.IP:
-        ip = cursor.u64()
-    if kind & SampleType.TID:
-        pid, tid = cursor.u32(), cursor.u32()
-    if kind & SampleType.TIME:
-        time = cursor.u64()
-    one_word = (SampleType.ADDR, SampleType.ID, SampleType.STREAM_ID, SampleType.CPU, SampleType.PERIOD)
-    cursor.skip(sum(bool(kind & bit) for bit in one_word))
     if kind & SampleType.READ:
         _skip_values(cursor, event.read_format)
     if kind & SampleType.CALLCHAIN:
@@ -119,8 +114,8 @@ def read_sample(cursor: Cursor, event: Attributes) -> Sample:
     return Sample(
         pid=pid,
         tid=tid,
-        time=time,
-        ip=ip,
+        time=first.get(SampleType.TIME, 0),
+        ip=first.get(SampleType.IP, 0),
         callchain=callchain,
         abi=abi,
         registers=registers,
@@ -128,6 +123,19 @@ def read_sample(cursor: Cursor, event: Attributes) -> Sample:
         stack_is_cut=is_cut,
         event=event.number,
     )
+
+
+_FIRST_FIELDS = (
+    *(SampleType.IDENTIFIER, SampleType.IP, SampleType.TID, SampleType.TIME, SampleType.ADDR),
+    *(SampleType.ID, SampleType.STREAM_ID, SampleType.CPU, SampleType.PERIOD),
+)
+"""The fields of 8 bytes each at the start of a sample, in their order."""
+
+
+@cache
+def _first_fields(kind: int) -> tuple[SampleType, ...]:
+    """Return those of the first fields that samples of a type have."""
+    return tuple(field for field in _FIRST_FIELDS if kind & field)
 
 
 @cache

@@ -1,0 +1,44 @@
+"""Recognises that LLDB takes the innermost frame for another one than at the previous stop.
+
+LLDB identifies a frame by the CFA that it computes.  Where it has neither CFI nor the beginning of the function, that
+CFA changes with each ``push``.  A step over an instruction then seems to have entered a function, and LLDB goes on to
+the return address in the next frame.  Without the plugin there often is no next frame, and the step ends as it should.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import lldb
+
+_LIMIT = 1_000
+"""Number of threads whose frames are kept."""
+
+
+class _Innermost(NamedTuple):
+    sframe_cfa: int | None
+    lldb_cfa: int | None
+
+
+class InnermostFrames:
+    """The innermost frames for which LLDB asked last, of each thread."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[int, int], _Innermost] = {}
+        """By the numbers of process and thread."""
+
+    def is_mistaken(self, thread: lldb.SBThread, sframe_cfa: int | None, lldb_cfa: int | None) -> bool:
+        """Record the innermost frame of a stopped thread; return whether LLDB wrongly takes it for a new one.
+
+        The answer is true once for a frame: the next question finds the CFA that it has just recorded.
+
+        :param sframe_cfa: its CFA by SFrame; ``None``: not known.
+        :param lldb_cfa: its CFA by LLDB; ``None``: not known.
+        """
+        key = thread.GetProcess().GetUniqueID(), thread.GetThreadID()
+        found = _Innermost(sframe_cfa, lldb_cfa)
+        before = self._last.pop(key, found)
+        self._last[key] = found
+        if len(self._last) > _LIMIT:
+            del self._last[next(iter(self._last))]
+        return sframe_cfa is not None and before.sframe_cfa == sframe_cfa and before.lldb_cfa != lldb_cfa
