@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gdb
 
-from gdb_plugin import commands
-from gdb_plugin.waking import Plugin
+from gdb_plugin.commands import commands
+from gdb_plugin.lifecycle.waking import Plugin
 
 _started = False
 
@@ -16,7 +16,7 @@ def start() -> None:
     if _started:
         return
     if not hasattr(gdb, "PendingFrame") or not hasattr(gdb.PendingFrame, "level"):
-        from gdb_plugin.reporting import show
+        from gdb_plugin.interface.reporting import show
 
         show(f"needs GDB 13 or later, this is GDB {gdb.VERSION}")
         return

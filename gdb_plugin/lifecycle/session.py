@@ -1,4 +1,4 @@
-"""Keeps the :class:`gdb_plugin.process.Process` of each inferior, and notices when it is outdated."""
+"""Keeps the :class:`gdb_plugin.process.process.Process` of each inferior, and notices when it is outdated."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, Callable
 
 import gdb
 
-from gdb_plugin.frame_names import FrameNames
-from gdb_plugin.process import Process, is_run_time
-from gdb_plugin.reentrancy import may_execute
-from gdb_plugin.registers import arch_of
-from gdb_plugin.selection import forget_frames
-from gdb_plugin.symbols import Symbols
-from gdb_plugin.texts import path_of
+from gdb_plugin.frames.frame_names import FrameNames
+from gdb_plugin.interface.reentrancy import may_execute
+from gdb_plugin.interface.selection import forget_frames
+from gdb_plugin.interface.texts import path_of
+from gdb_plugin.process.process import Process, is_run_time
+from gdb_plugin.process.registers import arch_of
+from gdb_plugin.process.symbols import Symbols
 from sframe_unwind.address import ADDRESS_MASK
 
 _CHANGED = ("exited", "memory_changed")

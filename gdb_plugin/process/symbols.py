@@ -11,7 +11,7 @@ from typing import Any
 
 import gdb
 
-from gdb_plugin.texts import is_in_a_file, path_of
+from gdb_plugin.interface.texts import is_in_a_file, path_of
 from gdb_plugin.version import MAJOR
 from sframe_unwind.debugger.file_check import may_have_symbol
 from sframe_unwind.runtime_code.names import JIT_SYMBOL, LIST_FUNCTION, LIST_SYMBOL

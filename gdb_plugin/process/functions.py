@@ -6,8 +6,8 @@ import re
 
 import gdb
 
-from gdb_plugin.reentrancy import output_of
-from gdb_plugin.texts import text
+from gdb_plugin.interface.reentrancy import output_of
+from gdb_plugin.interface.texts import text
 
 _FORMATTED = re.compile(r"<([^+>]+)>$")
 _AROUND = re.compile(r"<(.+?)(?:\+\d+)?>$")

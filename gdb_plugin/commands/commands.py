@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import gdb
 
-from gdb_plugin.texts import path_of
+from gdb_plugin.interface.texts import path_of
 from sframe_unwind.debugger import commands
 from sframe_unwind.debugger.commands import Arguments, UsageError
 from sframe_unwind.debugger.settings import AUTO, MODES, Settings
@@ -16,7 +16,7 @@ from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.terminal import printable
 
 if TYPE_CHECKING:
-    from gdb_plugin.waking import Plugin
+    from gdb_plugin.lifecycle.waking import Plugin
 
 _DEBUGGER = f"GDB {gdb.VERSION}; GDB has all that the plugin needs"
 
@@ -183,8 +183,8 @@ class Explain(_Command):
 
     def run(self, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
-        from gdb_plugin.contexts import address_in
-        from gdb_plugin.functions import place_of
+        from gdb_plugin.commands.contexts import address_in
+        from gdb_plugin.process.functions import place_of
         from sframe_unwind.debugger.code_judge import code_lines
         from sframe_unwind.debugger.code_registers import register_lines
         from sframe_unwind.report.explain import explain

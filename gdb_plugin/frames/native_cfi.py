@@ -7,7 +7,7 @@ from collections.abc import Container
 
 import gdb
 
-from gdb_plugin.modules import debug_files, objfiles_of
+from gdb_plugin.process.modules import debug_files, objfiles_of
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import CfiMatch
 from sframe_unwind.debugger.banner import has_argument

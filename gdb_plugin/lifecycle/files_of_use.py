@@ -10,8 +10,8 @@ from typing import Any, Callable
 
 import gdb
 
-from gdb_plugin.reentrancy import output_of
-from gdb_plugin.texts import path_of
+from gdb_plugin.interface.reentrancy import output_of
+from gdb_plugin.interface.texts import path_of
 from sframe_unwind.debugger.file_check import is_of_use
 
 _IN_GDB = "maintenance info sections -all-objects .sframe .orc_unwind __ksymtab"

@@ -6,7 +6,7 @@ import re
 
 import gdb
 
-from gdb_plugin.texts import path_text
+from gdb_plugin.interface.texts import path_text
 
 _RECORD = re.compile(r'^~"((?:[^"\\]|\\.)*)"$', re.MULTILINE)
 """A record of the console stream of GDB/MI."""

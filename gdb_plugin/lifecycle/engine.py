@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Callable
 import gdb
 from gdb.unwinder import register_unwinder
 
-from gdb_plugin.answer import TELLS_PC
-from gdb_plugin.frame_names import FrameNames
-from gdb_plugin.reporting import Reporter
-from gdb_plugin.returning import CheckReturn
-from gdb_plugin.selection import forget_frames, selection_kept
-from gdb_plugin.session import Session
-from gdb_plugin.unwinder import SFrameUnwinder
+from gdb_plugin.frames.answer import TELLS_PC
+from gdb_plugin.frames.frame_names import FrameNames
+from gdb_plugin.frames.unwinder import SFrameUnwinder
+from gdb_plugin.interface.reporting import Reporter
+from gdb_plugin.interface.selection import forget_frames, selection_kept
+from gdb_plugin.lifecycle.returning import CheckReturn
+from gdb_plugin.lifecycle.session import Session
 from sframe_unwind import __version__
 
 if TYPE_CHECKING:
-    from gdb_plugin.stacks import Stacks
+    from gdb_plugin.commands.stacks import Stacks
     from sframe_unwind.debugger.settings import Settings
 
 
@@ -41,7 +41,7 @@ class Engine:
     def stacks(self) -> Stacks:
         """Return the object that reads stacks, for the commands."""
         if self._stacks is None:
-            from gdb_plugin.stacks import Stacks
+            from gdb_plugin.commands.stacks import Stacks
 
             self._stacks = Stacks(self.unwinder, self.session)
         return self._stacks
@@ -58,7 +58,7 @@ class Engine:
     def wake(self, wanted: bool, by_user: bool) -> None:
         """Unwind frames from now on, or leave them to GDB.
 
-        :param by_user: see :meth:`gdb_plugin.waking.Plugin._update`.
+        :param by_user: see :meth:`gdb_plugin.lifecycle.waking.Plugin._update`.
         """
         self.unwinder.names.enabled = wanted
         self.session.watch(wanted, by_user)
@@ -84,6 +84,6 @@ class Engine:
         self._has_hooks = True
         CheckReturn(self.unwinder, self.session)
         if not TELLS_PC:
-            from gdb_plugin.viewing import Rest
+            from gdb_plugin.lifecycle.viewing import Rest
 
             Rest(self.unwinder)

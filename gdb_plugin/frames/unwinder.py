@@ -9,15 +9,15 @@ from typing import Callable, NamedTuple
 import gdb
 from gdb.unwinder import Unwinder
 
-from gdb_plugin.answer import TELLS_PC, caller_info, outermost_info, save_all, save_others
-from gdb_plugin.entry_code import entry_code_info
-from gdb_plugin.frame_history import LastFrame
-from gdb_plugin.frame_names import FrameNames
-from gdb_plugin.memory import ProcessGoneError, process_gone
-from gdb_plugin.plans import LEFT, Claim
-from gdb_plugin.process import Process
-from gdb_plugin.registers import Registers
-from gdb_plugin.session import Session
+from gdb_plugin.frames.answer import TELLS_PC, caller_info, outermost_info, save_all, save_others
+from gdb_plugin.frames.entry_code import entry_code_info
+from gdb_plugin.frames.frame_history import LastFrame
+from gdb_plugin.frames.frame_names import FrameNames
+from gdb_plugin.frames.plans import LEFT, Claim
+from gdb_plugin.lifecycle.session import Session
+from gdb_plugin.process.memory import ProcessGoneError, process_gone
+from gdb_plugin.process.process import Process
+from gdb_plugin.process.registers import Registers
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.debugger.settings import OFF, Settings
 from sframe_unwind.errors import MemoryReadError, SFrameError, StepError

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 import gdb
 
-from gdb_plugin.contexts import debugger
-from gdb_plugin.contexts import name_of as name_of_code
-from gdb_plugin.functions import name_of
-from gdb_plugin.memory import read
-from gdb_plugin.modules import list_modules
-from gdb_plugin.process import Process
-from gdb_plugin.registers import arch_of
-from gdb_plugin.selection import chain, selection_kept
-from gdb_plugin.session import Session
-from gdb_plugin.texts import path_of, text
-from gdb_plugin.unwinder import Recorder, SFrameUnwinder
+from gdb_plugin.commands.contexts import debugger
+from gdb_plugin.commands.contexts import name_of as name_of_code
+from gdb_plugin.frames.unwinder import Recorder, SFrameUnwinder
+from gdb_plugin.interface.selection import chain, selection_kept
+from gdb_plugin.interface.texts import path_of, text
+from gdb_plugin.lifecycle.session import Session
+from gdb_plugin.process.functions import name_of
+from gdb_plugin.process.memory import read
+from gdb_plugin.process.modules import list_modules
+from gdb_plugin.process.process import Process
+from gdb_plugin.process.registers import arch_of
 from sframe_unwind.address import ADDRESS_MASK, lookup_address
 from sframe_unwind.arch import PlaceKind
 from sframe_unwind.debugger import contexts, tasks

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import gdb
 
-from gdb_plugin.registers import Registers
+from gdb_plugin.process.registers import Registers
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
 from sframe_unwind.arch import Arch
 from sframe_unwind.unwind.step import Caller

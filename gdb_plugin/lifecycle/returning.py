@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import gdb
 
-from gdb_plugin.answer import TELLS_PC
-from gdb_plugin.session import Session
-from gdb_plugin.unwinder import SFrameUnwinder
+from gdb_plugin.frames.answer import TELLS_PC
+from gdb_plugin.frames.unwinder import SFrameUnwinder
+from gdb_plugin.lifecycle.session import Session
 from sframe_unwind.debugger.settings import OFF
 
 _NAME = "maintenance check-sframe-return"

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import gdb
 
-from gdb_plugin.answer import caller_info, outermost_info, save_others
-from gdb_plugin.functions import entry_of
-from gdb_plugin.process import Process
+from gdb_plugin.frames.answer import caller_info, outermost_info, save_others
+from gdb_plugin.process.functions import entry_of
+from gdb_plugin.process.process import Process
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import PlaceKind
 from sframe_unwind.errors import MemoryReadError, StepError

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import gdb
 
-from gdb_plugin.frame_history import FrameHistory
-from gdb_plugin.functions import symbol_at
-from gdb_plugin.memory import read
-from gdb_plugin.modules import discover_modules, find_module, list_modules
-from gdb_plugin.native_cfi import NativeCfi
-from gdb_plugin.outer_frames import OuterFrames
-from gdb_plugin.plans import LEFT, Plan, Planner
-from gdb_plugin.popping import Popping
-from gdb_plugin.registers import Registers
-from gdb_plugin.symbols import Symbols
-from gdb_plugin.texts import path_of
+from gdb_plugin.frames.frame_history import FrameHistory
+from gdb_plugin.frames.native_cfi import NativeCfi
+from gdb_plugin.frames.outer_frames import OuterFrames
+from gdb_plugin.frames.plans import LEFT, Plan, Planner
+from gdb_plugin.frames.popping import Popping
+from gdb_plugin.interface.texts import path_of
+from gdb_plugin.process.functions import symbol_at
+from gdb_plugin.process.memory import read
+from gdb_plugin.process.modules import discover_modules, find_module, list_modules
+from gdb_plugin.process.registers import Registers
+from gdb_plugin.process.symbols import Symbols
 from gdb_plugin.version import NATIVE_FAILS
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, RangeMap, lookup_address
 from sframe_unwind.arch import Arch, PlaceKind
@@ -214,7 +214,7 @@ class Process:
 
     def look_for_kernel(self) -> None:
         """Look for the Linux kernel that the inferior is; GDB commands can be run."""
-        from gdb_plugin.kernel import kernel_of, tell_gdb
+        from gdb_plugin.process.kernel import kernel_of, tell_gdb
         from sframe_unwind.debugger.kernel_modules import ModulePlaces
 
         self.is_kernel_wanted = False
