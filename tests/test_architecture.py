@@ -63,6 +63,11 @@ it all that a stack needs."""
 NAMES_OF_MACHINES = ("arch", "elf")
 """The packages that may contain pyelftools' names of machines."""
 
+GDB_PLUGIN = ("version", "interface", "process", "frames", "lifecycle", "commands", "plugin", "sframe_gdb")
+"""Modules and packages of the GDB plugin.  Each imports only those before it."""
+MAX_LINES, MAX_CLASS = 400, 300
+"""The largest numbers of lines of a module and of a class of the GDB plugin."""
+
 MAX_PARAMETERS = 6
 """The largest number of parameters of a function in the packages that check and write files."""
 
@@ -134,6 +139,28 @@ def test_no_circle(package: str) -> None:
         for module in leaves:
             del graph[module]
     assert not graph, f"these modules import each other: {sorted(graph)}"
+
+
+def test_a_package_of_the_gdb_plugin_imports_only_those_before_it() -> None:
+    found = {str(layer(module)) for module in modules("gdb_plugin")} - {"None"}
+    assert found == set(GDB_PLUGIN)
+    broken = [
+        one
+        for one in all_imports("gdb_plugin")
+        if one.imported.startswith("gdb_plugin.")
+        and GDB_PLUGIN.index(str(layer(one.imported))) > GDB_PLUGIN.index(str(layer(one.importer)))
+    ]
+    assert not broken, show(broken)
+
+
+def test_modules_and_classes_of_the_gdb_plugin_are_small() -> None:
+    for module, path in modules("gdb_plugin").items():
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= MAX_LINES, module
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                assert lines <= MAX_CLASS, f"{module}.{node.name} has {lines} lines"
 
 
 def test_the_core_knows_no_debugger() -> None:

@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 import gdb
 
-from gdb_plugin.interface.reentrancy import output_of
+from gdb_plugin.interface.output import output_of
 from gdb_plugin.interface.texts import path_of
 from sframe_unwind.debugger.file_check import is_of_use
 

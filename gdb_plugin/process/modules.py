@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Callable
 
 import gdb
 
-from gdb_plugin.interface.reentrancy import output_of
+from gdb_plugin.interface.output import output_of
 from gdb_plugin.interface.texts import path_of, path_text
 from gdb_plugin.process.memory import read
 from sframe_unwind.address import page_start
