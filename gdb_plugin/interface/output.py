@@ -11,9 +11,9 @@ from gdb_plugin.interface.texts import path_text
 def may_execute() -> bool:
     """Return whether a GDB command can be run from within the unwinder.
 
-    After a command that Python executes, GDB runs the commands of the breakpoint at which it stopped, if it has not run
-    these yet.  So no command is executed between the stop and the breakpoint's commands: the breakpoint's commands
-    would run in the middle of a backtrace.
+    A breakpoint can have commands of the user's, which GDB runs after the stop.  If Python executes a GDB command
+    before that, GDB runs the breakpoint's commands right after it: in the middle of the backtrace.  So the result is
+    false while a thread is stopped and any breakpoint has commands.
     """
     thread = gdb.selected_thread()
     return thread is None or thread.is_running() or not any(point.commands for point in gdb.breakpoints())

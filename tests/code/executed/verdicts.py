@@ -24,7 +24,7 @@ class Result(NamedTuple):
 
     function: Planted
     is_planted: bool
-    """Whether the executions show it to be as it was planted: right or wrong."""
+    """Whether the executions confirm the recipe: they refute a row of a wrong function, and no row of a right one."""
     proved_falsely: tuple[int, ...]
     """Addresses at which rows are proved although they are wrong."""
     accused: tuple[int, ...]
