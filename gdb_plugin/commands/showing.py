@@ -7,6 +7,7 @@ from pathlib import Path
 
 import gdb
 
+from gdb_plugin.commands.contexts import name_of
 from gdb_plugin.commands.walking import NAMES, Walked, is_interrupted, is_user_space, physical, register_of
 from gdb_plugin.frames.unwinder import Recorder
 from gdb_plugin.interface.texts import path_of, text
@@ -22,6 +23,8 @@ from sframe_unwind.unwind.modules import Found, NoData
 
 NATIVE = "gdb"
 """The name of GDB's own unwinders."""
+MAIN = "main; GDB goes on with 'set backtrace past-main on'"
+"""Why a stack ends that :func:`ends_at` ends."""
 
 
 def shown_frame(process: Process, walked: Walked, level: int) -> ShownFrame:
@@ -39,6 +42,8 @@ def shown_frame(process: Process, walked: Walked, level: int) -> ShownFrame:
         name = NAMES.get(frame.type()) or text(frame.name) or process.run_time_name(pc) or process.run_time_name(pc - 1)
         unwinder = by_sframe(address, process.modules) if walked.claimed else NATIVE if walked.has_caller else ""
     source = _place(frame, module_name)
+    if walked.is_misplaced:
+        name, source, _ = name_of(process, pc)
     return ShownFrame(
         level=level,
         pc=pc,
@@ -67,8 +72,8 @@ def end_of(process: Process, recorder: Recorder, frame: gdb.Frame, mode: str) ->
     if reason != gdb.FRAME_UNWIND_NO_REASON:
         why = str(gdb.frame_stop_reason_string(reason))
         return f"{why}; SFrame: {by_sframe}" if by_sframe else why
-    if text(frame.name) == "main" and not gdb.parameter("backtrace past-main"):
-        return "main; GDB goes on with 'set backtrace past-main on'"
+    if ends_at(text(frame.name)):
+        return MAIN
     return by_sframe or "the outermost frame for GDB; 'show backtrace' lists its limits"
 
 
@@ -84,6 +89,11 @@ def _by_sframe(process: Process, recorder: Recorder, frame: gdb.Frame) -> str:
     if isinstance(answer, Found) and answer.rule.ra_undefined:
         return "the return address is undefined, this is the outermost frame"
     return ""
+
+
+def ends_at(function: str) -> bool:
+    """Return whether GDB ends stacks at a function, by a setting of the user's."""
+    return function == "main" and not gdb.parameter("backtrace past-main")
 
 
 def titled(frames: list[ShownFrame], end: str) -> Stack:

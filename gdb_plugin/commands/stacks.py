@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -10,8 +10,8 @@ import gdb
 
 from gdb_plugin.commands.contexts import debugger
 from gdb_plugin.commands.contexts import name_of as name_of_code
-from gdb_plugin.commands.showing import end_of, shown_frame, titled
-from gdb_plugin.commands.walking import SHARED, is_interrupted, register_of, walk_frames
+from gdb_plugin.commands.showing import MAIN, end_of, ends_at, shown_frame, titled
+from gdb_plugin.commands.walking import SHARED, Walked, is_interrupted, register_of, walk_frames
 from gdb_plugin.frames.unwinder import Recorder, SFrameUnwinder
 from gdb_plugin.frames.unwinding import Unwinding
 from gdb_plugin.interface.selection import selection_kept
@@ -33,7 +33,7 @@ from sframe_unwind.report.compare import Comparison, compare
 from sframe_unwind.report.explain import FrameContext
 from sframe_unwind.report.stack import ShownFrame, Stack
 from sframe_unwind.unwind.modules import Modules
-from sframe_unwind.unwind.saved_context import SavedContext, from_registers
+from sframe_unwind.unwind.saved_context import SavedContext
 
 _BEYOND = 100
 """Number of GDB's own frames to show beyond the number of SFrame's frames."""
@@ -102,21 +102,26 @@ class Stacks:
             tasks.grouped_lines(wanted, lambda task: self._of_saved(process, tasks.context_of(kernel, task), None))
         )
 
-    def _beyond(self, process: Process, frame: gdb.Frame, limit: int | None) -> Stack | None:
-        """Return the rest of a stack from a frame on, if the kernel came there from a stack at lower addresses.
+    def _beyond(self, process: Process, walked: Walked, limit: int | None) -> Stack | None:
+        """Return the rest of a stack from a frame on, if that frame was called from a stack at lower addresses.
 
-        Only the core unwinds it: GDB takes it for corrupt.  ``None``: the stack ends for another reason.
+        Only the core unwinds it: GDB takes it for corrupt, except where its own unwinder finds a signal frame, which
+        an unwinder in Python cannot make.  ``None``: the stack ends for another reason.
         """
-        place = process.entry_places.get(frame.pc() - 1)
-        is_left = place is not None and place.kind is PlaceKind.STACK_SWITCH
-        registers = process.registers(frame)
-        sp, fp = (register_of(frame, register) for register in (registers.sp, registers.fp))
-        if not is_left or frame.unwind_stop_reason() != gdb.FRAME_UNWIND_INNER_ID or sp is None or fp is None:
+        frame, arch = walked.frame, process.arch
+        if frame.unwind_stop_reason() != gdb.FRAME_UNWIND_INNER_ID:
             return None
-        arch = process.arch
-        context = from_registers(arch, {arch.pc: frame.pc(), arch.sp: sp, arch.fp: fp}, read)
-        found = self._of_saved(process, context, limit)
-        return found._replace(frames=found.frames[1:])
+        place = process.entry_places.get(frame.pc() - 1)
+        if process.kernel is not None and (place is None or place.kind is not PlaceKind.STACK_SWITCH):
+            return None
+        known = process.registers(frame).by_number
+        values = {number: register_of(frame, known[number]) for number in (arch.sp, arch.fp, *arch.preserved)}
+        registers = {number: value for number, value in values.items() if value is not None}
+        if arch.sp not in registers or arch.fp not in registers:
+            return None
+        context = SavedContext(arch, {**registers, arch.pc: frame.pc()}, walked.interrupted)
+        found = _up_to_main(self._of_saved(process, context, limit))
+        return found if len(found.frames) > 1 else None
 
     def _of_saved(self, process: Process, context: SavedContext, limit: int | None) -> Stack:
         steps = contexts.walk(context, process.modules, read, self._pac_mask(process), process.kernel)
@@ -190,14 +195,29 @@ class Stacks:
                         return titled(frames, contexts.only(len(frames)))
                     frames.append(shown_frame(process, walked, len(frames)))
                 end = end_of(process, recorder, walked.frame, settings.mode)
-                beyond = self._beyond(process, walked.frame, limit) if settings.mode == ALWAYS else None
+                beyond = self._beyond(process, walked, limit) if settings.mode == ALWAYS else None
                 if beyond is not None:
-                    levels = range(len(frames), limit or len(frames) + len(beyond.frames))
-                    frames += [frame._replace(level=level) for level, frame in zip(levels, beyond.frames)]
-                    end = beyond.end
+                    frames, end = _joined(frames, beyond.frames, limit), beyond.end
             except gdb.error as error:
                 end = str(error)
         return titled(frames, end)
+
+
+def _up_to_main(stack: Stack) -> Stack:
+    """Return a stack up to ``main`` if the user's settings let GDB end it there."""
+    level = next((level for level, frame in enumerate(stack.frames) if ends_at(frame.function)), None)
+    return stack if level is None else stack._replace(frames=stack.frames[: level + 1], end=MAIN)
+
+
+def _joined(inner: Sequence[ShownFrame], rest: Sequence[ShownFrame], limit: int | None) -> list[ShownFrame]:
+    """Return the frames of a stack with the rest of it, which begins with the outermost of them.
+
+    :param limit: maximum number of frames.
+    """
+    last, known = inner[-1], rest[0]
+    last = last._replace(cfa=known.cfa, unwinder=last.unwinder or known.unwinder)
+    levels = range(len(inner), limit or len(inner) + len(rest))
+    return [*inner[:-1], last, *(frame._replace(level=level) for level, frame in zip(levels, rest[1:]))]
 
 
 def _modules_of_files() -> Modules:

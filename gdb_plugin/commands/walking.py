@@ -31,6 +31,9 @@ class Walked(NamedTuple):
     claimed: bool
     """SFrame unwound it."""
     interrupted: bool
+    is_misplaced: bool
+    """It was interrupted, but GDB takes its pc for a return address, and so finds the function and the line of pc - 1:
+    an unwinder in Python cannot make signal frames."""
     cfa: int | None
     has_caller: bool
     """It has a caller, whether or not the user's settings let GDB show it."""
@@ -42,7 +45,7 @@ def walk_frames(process: Process, recorder: Recorder) -> Iterator[Walked]:
     :raises gdb.error: GDB cannot continue; the frames up to there have been yielded.
     """
     frame = physical(gdb.newest_frame())
-    interrupted, fp = True, None
+    interrupted, is_misplaced, fp = True, False, None
     if frame is not None:
         fp = register_of(frame, process.registers(frame).fp)
     while frame is not None:
@@ -60,16 +63,22 @@ def walk_frames(process: Process, recorder: Recorder) -> Iterator[Walked]:
         if outer is not None:
             outer_sp = register_of(outer, process.registers(outer).sp)
             cfa = None if outer_sp is None else outer_sp - process.arch.sp_from_cfa
-            yield Walked(frame=frame, fp=fp, claimed=claimed, interrupted=interrupted, cfa=cfa, has_caller=True)
         else:
             limited = error is None and frame.unwind_stop_reason() == gdb.FRAME_UNWIND_NO_REASON
             cfa = _cfa(process, frame, rule, sp, fp) if limited else None
-            yield Walked(
-                frame=frame, fp=fp, claimed=claimed, interrupted=interrupted, cfa=cfa, has_caller=cfa is not None
-            )
+        yield Walked(
+            frame=frame,
+            fp=fp,
+            claimed=claimed,
+            interrupted=interrupted,
+            is_misplaced=is_misplaced,
+            cfa=cfa,
+            has_caller=outer is not None or cfa is not None,
+        )
         if error is not None:
             raise error
         interrupted = _has_interrupted_caller(process, frame)
+        is_misplaced = interrupted and frame.type() not in NAMES
         # If a register is saved in a frame far inside, GDB needs long to find it, for each frame.
         unchanged = not (claimed or interrupted) and rule is not None and rule.cfa is not None and rule.fp is None
         if outer is not None and not unchanged:
@@ -120,7 +129,9 @@ def is_interrupted(process: Process, frame: gdb.Frame) -> bool:
 def _has_interrupted_caller(process: Process, frame: gdb.Frame) -> bool:
     """Return whether the caller of a frame was interrupted."""
     if frame.type() not in NAMES:
-        return False
+        # An unwinder in Python cannot make signal frames.
+        found = process.modules.results[frame.pc()]
+        return isinstance(found, Found) and found.signal
     # For GDB, a switch of the kernel's stacks is also a signal frame, because the plugin's CFI marks it as one.
     place = process.entry_places.get(frame.pc() - 1)
     return place is None or place.kind is PlaceKind.EXCEPTION
