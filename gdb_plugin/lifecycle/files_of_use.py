@@ -10,7 +10,6 @@ from typing import Any, Callable
 
 import gdb
 
-from gdb_plugin.interface.output import output_of
 from gdb_plugin.interface.texts import path_of
 from sframe_unwind.debugger.file_check import is_of_use
 
@@ -111,7 +110,12 @@ class FilesOfUse:
     def _ask(self) -> None:
         """Ask GDB about the files that only it can read."""
         unread, self._unread = [objfile for objfile in self._unread if objfile.is_valid()], []
-        if unread and any(section in output_of(_IN_GDB) for section in _SECTIONS):
+        if not unread:
+            return
+        # Imported for the first such file, not at each start of GDB.
+        from gdb_plugin.interface.output import output_of
+
+        if any(section in output_of(_IN_GDB) for section in _SECTIONS):
             self._found += unread
             self._changed()
 

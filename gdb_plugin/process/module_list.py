@@ -16,11 +16,16 @@ from gdb_plugin.process.memory import read
 from gdb_plugin.process.modules import discover_modules, find_module, list_modules
 from sframe_unwind.address import RangeMap
 from sframe_unwind.arch import Arch
+from sframe_unwind.errors import SFrameError
 from sframe_unwind.unwind.modules import Generate, Module, Modules
 
 if TYPE_CHECKING:
     from sframe_unwind.debugger.kernel_modules import ModulePlaces
     from sframe_unwind.runtime_code.source import RunTimeCode
+
+
+_MOST_GONE = 100
+"""Maximum number of unloaded modules whose data is kept."""
 
 
 class Listener(Protocol):
@@ -59,6 +64,10 @@ class ModuleList:
         self._places: ModulePlaces | None = None
         """Finds the modules of the Linux kernel, if the inferior is one."""
         self._listed: dict[object, Module] = {}
+        self._build_ids: dict[Module, str] = {}
+        """The build IDs of modules that were loaded while the process ran; empty: there is none."""
+        self._gone: dict[object, Module] = {}
+        """Those of them that were unloaded: programs unload the same library again and again."""
         self._is_complete = False
 
     def files_added(self, objfiles: Sequence[gdb.Objfile]) -> None:
@@ -73,8 +82,14 @@ class ModuleList:
 
     def files_removed(self, paths: Container[str]) -> None:
         """Take account of files that GDB has freed, except for the program itself."""
-        removed = {module for module in self._listed.values() if module.name in paths}
+        gone = {key: module for key, module in self._listed.items() if module.name in paths}
+        removed = set(gone.values())
         self._listed = {key: module for key, module in self._listed.items() if module not in removed}
+        if len(self._gone) + len(gone) > _MOST_GONE:
+            for module in self._gone.values():
+                self._build_ids.pop(module, None)
+            self._gone.clear()
+        self._gone.update(gone)
         self._is_complete = False  # another copy of a file may be loaded
         self.of_gdb -= removed
         self.spans.remove(removed)
@@ -123,15 +138,27 @@ class ModuleList:
 
     def _find(self, pc: int) -> bool:
         """Add the one module at a pc to a list that lacks it; return whether there is one."""
-        module = find_module(self._arch, self._may_execute(), pc) if self._listed else None
-        if module is None:
+        found = find_module(self._arch, self._may_execute(), pc) if self._listed else None
+        if found is None:
             return False
+        module = self._again(found)
         self._listed[module.name, module.ranges] = module
         self.of_gdb.add(module)
         self.spans.add((*span, module) for span in module.ranges)
         self.modules.add([module])
         self._tell_outside()
         return True
+
+    def _again(self, found: Module) -> Module:
+        """Return the object of a module that was unloaded and is back at its place: it holds opened sections."""
+        known = self._gone.pop((found.name, found.ranges), None)
+        try:
+            build_id = found.build_id()
+        except SFrameError:
+            return found
+        module = found if known is None or not build_id or self._build_ids.pop(known, "") != build_id else known
+        self._build_ids[module] = build_id
+        return module
 
     def _renew(self) -> None:
         self.of_gdb = set(self._listed.values())
