@@ -31,9 +31,9 @@ def test_its_section_is_opened_once(debugger: Debugger, tmp_path: Path) -> None:
 
 def test_another_library_with_its_path_is_read_anew(debugger: Debugger, tmp_path: Path) -> None:
     executable = compiled("plugs.c", tmp_path)
-    flags = ("-shared", "-fPIC", "-Wl,--build-id")
-    library = compiled("plug.c", tmp_path, *flags, "-O2", "-fomit-frame-pointer").rename(tmp_path / "plug.so")
-    other = compiled("plug.c", tmp_path, *flags, "-O0", "-fno-omit-frame-pointer").rename(tmp_path / "other.so")
+    flags = ("-shared", "-fPIC", "-fomit-frame-pointer", "-fno-stack-protector", "-Wl,--build-id")
+    library = compiled("plug.c", tmp_path, *flags, "-DROOM=24").rename(tmp_path / "plug.so")
+    other = compiled("plug.c", tmp_path, *flags, "-DROOM=56").rename(tmp_path / "other.so")
     lines = (*_STOP, "run", "continue", f"shell mv {other} {library}", "continue", "continue")
     output = typed(debugger, executable, lines, arguments=[str(library)] * 4)
     assert _stacks(output) == [["back", "inner", "plug", "main"]] * 4
