@@ -61,8 +61,9 @@ class FilesOfUse:
         return bool(self._found) or self._has_none
 
     def _added(self, event: Any) -> None:
-        had_none, self._has_none = self._has_none, self._has_none and not path_of(gdb.current_progspace())
-        if path_of(gdb.current_progspace()):
+        had_none = self._has_none
+        if (had_none or self._expects_program) and path_of(gdb.current_progspace()):
+            self._has_none = False
             self._expect_program(False)
         if self._look_at(event.new_objfile) or had_none:
             self._changed()
