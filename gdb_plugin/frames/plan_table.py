@@ -116,7 +116,7 @@ class PlanTable:
         if self._planner is None or self._planner.strips != strips:
             self._planner = Planner(
                 modules=process.modules,
-                native=NativeCfi(process.arch, process.modules, process.listed.of_gdb),
+                native=NativeCfi(process.arch, process.modules, process.listed.of_gdb, process.report_once),
                 find_registers=self._find_registers,
                 judge=self._judge,
                 able=process.arch.name not in NATIVE_FAILS,

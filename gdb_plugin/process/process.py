@@ -51,7 +51,7 @@ class Process:
         self.arch = arch
         self.read_word = WordReader(read, arch.byteorder)
         """Reads for one frame: before another frame is read, the kept chunks are dropped."""
-        self.listed = ModuleList(arch, may_execute, self._report_once, generate)
+        self.listed = ModuleList(arch, may_execute, self.report_once, generate)
         self.run_time: RunTimeCode | None = None
         self.is_kernel_wanted = False
         """A frame is in the kernel's half of the address space, and its kernel has not been looked for."""
@@ -99,7 +99,7 @@ class Process:
         self._run_time_looked_for = True
         if self.run_time is not None:
             return
-        self.run_time = open_run_time_code(self.arch, read, self._symbols.addresses, self._report_once)
+        self.run_time = open_run_time_code(self.arch, read, self._symbols.addresses, self.report_once)
         if self.run_time is not None:
             self.listed.add_run_time(self.run_time)
             self._run_time_changed(self)
@@ -113,7 +113,8 @@ class Process:
         """Return the name with which the code at an address was registered at run time; empty: it was not."""
         return self.run_time.name(pc) if self.run_time is not None else ""
 
-    def _report_once(self, line: str) -> None:
+    def report_once(self, line: str) -> None:
+        """Show one line to the user, unless it has been shown."""
         if line not in self._reported:
             self._reported.add(line)
             self._report(line)
@@ -133,7 +134,7 @@ class Process:
         try:
             self.kernel = kernel_of(self.arch, self.modules)
             tell_gdb(self.kernel)
-            self.listed.list_anew(ModulePlaces(self.kernel, self._report_once))
+            self.listed.list_anew(ModulePlaces(self.kernel, self.report_once))
         except (SFrameError, gdb.error) as error:
             self.no_kernel = str(error)
 
