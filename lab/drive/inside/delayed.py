@@ -7,12 +7,13 @@ import subprocess
 import sys
 import time
 
-_SECONDS = 0.02
+_DELAY = 0.02
+"""In seconds."""
 
 server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE)
 assert server.stdin is not None
 while sent := os.read(0, 1 << 16):
-    time.sleep(_SECONDS)
+    time.sleep(_DELAY)
     server.stdin.write(sent)
     server.stdin.flush()
 server.stdin.close()
