@@ -27,6 +27,7 @@ _COMMANDS = (
     ("bt", "Backtrace"),
     ("compare", "Compare"),
     ("explain", "Explain"),
+    ("disassemble", "Disassemble"),
     ("tasks", "Tasks"),
     ("convert", "Convert"),
 )

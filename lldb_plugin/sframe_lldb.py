@@ -21,6 +21,7 @@ try:
         Backtrace,
         Compare,
         Convert,
+        Disassemble,
         Explain,
         Generate,
         Mode,

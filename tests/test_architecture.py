@@ -67,7 +67,7 @@ NAMES_OF_MACHINES = ("arch", "elf")
 MAX_PARAMETERS = 6
 """The largest number of parameters of a function in the packages that check and write files."""
 
-MAX_ARROWS = 207
+MAX_ARROWS = 208
 """The largest number of pairs of layers of which one imports the other."""
 
 ARCH_IMPORTS = ("address", "arch", "unwind_rule")

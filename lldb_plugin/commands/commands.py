@@ -8,9 +8,9 @@ from typing import Callable
 import lldb
 
 from lldb_plugin import plugin
-from lldb_plugin.commands import changes, conversion, expressions, program_file, stacks
+from lldb_plugin.commands import changes, conversion, disassembling, expressions, program_file, stacks
 from lldb_plugin.commands.contexts import Contexts
-from lldb_plugin.process import modules
+from lldb_plugin.process import modules, places
 from lldb_plugin.session import SESSION
 from sframe_unwind.debugger import commands, output
 from sframe_unwind.debugger.code_judge import CodeJudge, code_lines
@@ -162,6 +162,29 @@ def _explain(context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence
     return [*lines, *code_lines(stacks.code(snapshot), address)]
 
 
+def _disassemble(context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
+    """Return the listing of a function."""
+    target = context.GetTarget()
+    with_source, expression = commands.source_and_address(arguments)
+    if expression and not _has_process(context):
+        code = program_file.code(target)
+        address = expressions.address_of(context, expression)
+        return disassembling.disassembled(
+            target, places.in_file(target), code, pc=address, frame=None, with_source=with_source
+        )
+    (thread,) = _threads(context, arguments)
+    snapshot = stacks.take(thread)
+    pc = thread.GetSelectedFrame().GetPC()
+    frame = None
+    if not expression or (address := expressions.address_of(context, expression)) == pc:
+        address, here = stacks.selected(snapshot)
+        frame = pc, here
+    code = stacks.code(snapshot)
+    return disassembling.disassembled(
+        target, places.in_process(target), code, pc=address, frame=frame, with_source=with_source
+    )
+
+
 def _tasks(context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
     """Return the tasks with their stacks."""
     (thread,) = _threads(context, arguments)
@@ -182,6 +205,7 @@ _RUNS: dict[commands.Command, _Run] = {
     commands.BACKTRACE: _backtrace,
     commands.COMPARE: _compare,
     commands.EXPLAIN: _explain,
+    commands.DISASSEMBLE: _disassemble,
     commands.TASKS: _tasks,
     commands.CONVERT: _convert,
 }

@@ -21,7 +21,6 @@ from sframe_unwind.report.notation import attributes
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 from sframe_unwind.verify.code_tables import SFrameTable
-from sframe_unwind.verify.rules import words
 
 Rule = Union[UnwindRule, NoRule]
 """A rule, or the reason why a row has none."""
@@ -133,13 +132,6 @@ class Tables:
         if not isinstance(sframe, UnwindRule) or dwarf is None or sframe is dwarf:
             return ()
         return differences(sframe, dwarf, self.arch)
-
-    def said(self, rule: Rule, what: str) -> str:
-        """Return a value of a rule in words."""
-        if isinstance(rule, NoRule):
-            return rule.why
-        found: str = getattr(words(rule, self.arch), what)
-        return found or ("undefined" if rule.ra_undefined else "none")
 
 
 def _plain(rule: object) -> Rule | None:
