@@ -50,8 +50,8 @@ def rule_cells(rule: Union[UnwindRule, NoRule, str], arch: Arch) -> RuleCells:  
         return COMPUTED_CFA
     if rule.cfa is None:
         return OUTERMOST
-    ra = _cell(rule.ra, arch) + (SIGNED if rule.ra_signed else "")
-    return RuleCells(_cell(rule.cfa, arch), _cell(rule.fp, arch), ra)
+    ra = cell(rule.ra, arch) + (SIGNED if rule.ra_signed else "")
+    return RuleCells(cell(rule.cfa, arch), cell(rule.fp, arch), ra)
 
 
 def in_words(rule: UnwindRule, arch: Arch) -> tuple[str, str, str]:
@@ -80,7 +80,8 @@ def _in_words(rule: RegisterRule | None, arch: Arch) -> str:
     return "unchanged" if rule is None else describe_register_rule(rule, arch)
 
 
-def _cell(rule: RegisterRule | None, arch: Arch) -> str:
+def cell(rule: RegisterRule | None, arch: Arch) -> str:
+    """Return the column of one value; ``None``: it is unchanged."""
     if rule is None:
         return "u"
     if rule == UNDEFINED:

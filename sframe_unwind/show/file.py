@@ -13,7 +13,7 @@ from sframe_unwind.elf.constants import SHF_EXECINSTR
 from sframe_unwind.report.demangle import demangle
 from sframe_unwind.report.frame_picture import Picture, pictures
 from sframe_unwind.report.listing import CODE, DIFFERS, DWARF, ODD, PLAIN, SFRAME, Extra, Listing, Note, Row, SourceLine
-from sframe_unwind.report.rule_cells import VALUES, RuleCells, difference, rule_cells
+from sframe_unwind.report.rule_cells import VALUES, RuleCells, cell, difference, rule_cells
 from sframe_unwind.show.by_code import CodeColumns, FunctionByCode
 from sframe_unwind.show.functions import Functions
 from sframe_unwind.show.instructions import Instruction, Instructions
@@ -76,6 +76,11 @@ class ShownFile:
         """Return the pictures of the frame before an instruction."""
         part = self.functions.around(address)
         return pictures(self.tables.placed(part, address), self.tables.arch)
+
+    def others(self, address: int) -> list[tuple[str, str]]:
+        """Return the names of further registers that DWARF CFI locates at an address, and their places."""
+        arch = self.tables.arch
+        return [(arch.register_name(number), cell(place, arch)) for number, place in self.tables.others(address)]
 
     def cells(self, rule: Rule | None) -> RuleCells | None:
         """Return the columns of a rule; ``None``: there is none."""

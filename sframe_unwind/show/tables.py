@@ -110,10 +110,11 @@ class Tables:
         if isinstance(sframe, UnwindRule):
             found.append(PlacedRule(SFRAME, sframe))
         if isinstance(dwarf, UnwindRule):
-            found.append(PlacedRule(DWARF, dwarf, self._others(pc)))
+            found.append(PlacedRule(DWARF, dwarf, self.others(pc)))
         return found
 
-    def _others(self, pc: int) -> tuple[tuple[int, RegisterRule], ...]:
+    def others(self, pc: int) -> tuple[tuple[int, RegisterRule], ...]:
+        """Return DWARF numbers and places of the registers that CFI locates at an address, other than SP and FP."""
         for entry in self._binary.cfi.functions(pc, pc + 1):
             if isinstance(entry, CfiFunction):
                 row = entry.rows[bisect_right(entry.offsets, pc - entry.start) - 1]
