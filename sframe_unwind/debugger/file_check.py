@@ -81,9 +81,9 @@ def _may_have_symbol(path: str, name: str, _state: tuple[int, ...]) -> bool:
 @functools.lru_cache(maxsize=1024)
 def _may_have_section(path: str, names: tuple[bytes, ...], _state: tuple[int, ...]) -> bool:
     try:
-        with open(path, "rb", buffering=0) as file:
-            return _Headers(file.fileno()).has_section(names)
-    except struct.error:
+        with FileIO(path) as stream:
+            return _File(stream).has_section(names)
+    except FileError:
         return True
 
 
