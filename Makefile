@@ -8,7 +8,7 @@ PY := .venv/bin/python
 # idle worker takes half of the tests that are left to another one; without it, the last worker ran 100 s alone.
 PYTEST_FLAGS ?= -q -n $(shell expr $$(nproc) + 2) --dist worksteal
 # mypy refuses a path that does not exist.
-TYPED := $(wildcard sframe_unwind gdb_plugin lldb_plugin tools tests bench hatch_build.py)
+TYPED := $(wildcard sframe_unwind gdb_plugin lldb_plugin tools tests lab bench hatch_build.py)
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -45,17 +45,17 @@ bench: setup ## measure speed
 	@$(PY) -m bench
 
 real-programs: setup ## build lua, redis, sqlite, zlib and zstd with SFrame for three ABIs and verify them
-	@$(PY) tools/real_programs.py
+	@$(PY) -m lab.real_programs
 
 profile-study: setup ## record real programs, and unwind their samples by each method (docs/perf.md)
-	@$(PY) -m tools.study
+	@$(PY) -m lab.study
 
 readers: setup ## run libsframe, glibc's reader, LLVM's and others on the same sections (docs/readers.md)
-	@$(PY) -m tests.readers
+	@$(PY) -m lab.readers
 
 test-kernel: setup ## boot Linux kernels, one of them with SFrame, in QEMU under GDB and LLDB
 	@$(PY) tools/kernel.py
-	@$(PY) -m pytest -q tests/kernel/test_booted.py tests/kernel/booted.py tests/kernel/debian.py tests/kernel/debian_s390x.py
+	@$(PY) -m pytest -q tests/kernel/test_booted.py lab/kernel/booted.py lab/kernel/debian.py lab/kernel/debian_s390x.py
 
 # Status 1 means that there are findings.
 survey: setup ## survey Debian's base system for three machines, in some two minutes

@@ -26,6 +26,7 @@ from bench import (
     lldb_moving,
     lldb_starting,
     opening,
+    peers,
     profiles,
     runtime_code,
     serving,
@@ -42,6 +43,7 @@ _MODULES = (
     *(
         starting,
         commands,
+        peers,
         opening,
         decoding,
         verifying,
@@ -60,6 +62,7 @@ PARTS = {module.PART: module for module in _MODULES}
 GROUPS = {
     "core": (
         "command",
+        "peer",
         "open",
         "decode",
         "verify",

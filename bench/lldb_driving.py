@@ -8,7 +8,7 @@ from functools import partial
 from bench.lldbs import Lldb, all_lldbs
 from bench.report import Row, Target, Unavailable, medians, ratios
 from bench.timing import in_turns
-from tests.lldb.driving import program
+from lab.lldb.driving import program
 from tools.binutils import ToolchainUnavailable
 
 PART = "lldb-drive"

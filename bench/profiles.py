@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
 import struct
 import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from bench.compiling import compiled
 from bench.memory import peak
-from bench.report import BenchError, Row, Target, Unavailable
+from bench.processes import COMMAND, processor_time
+from bench.report import BenchError, Row, Target, Unavailable, medians, ratios
 from bench.timing import in_turns
 
 PART = "perf"
 ROUNDS = 3
 SAMPLES = 20_000
-BY_SFRAME = Target(5)
-BY_ALL = Target(20)
+BY_SFRAME = Target(4)
+BY_ALL = Target(16)
+"""Limits of the time divided by that of ``perf script``."""
 MEMORY = Target(300)
 """Target in MB."""
 LARGE = 1 << 30
@@ -49,7 +49,7 @@ def rows() -> Iterator[Row]:
         try:
             recorded = _recorded(Path(folder), 4096)
         except Unavailable as error:
-            yield Row(part=PART, what=what, values=(), unit="s", target=BY_SFRAME, detail=str(error))
+            yield Row(part=PART, what=what, values=(), unit="x", target=BY_SFRAME, detail=str(error))
             return
         _repeat(recorded, path, samples=SAMPLES)
         _repeat(_recorded(Path(folder), 32768), large, size=LARGE)
@@ -58,12 +58,21 @@ def rows() -> Iterator[Row]:
             {
                 "SFrame": lambda: _unwind(path, "--convert", "--method", "sframe"),
                 "all methods": lambda: _unwind(path, "--convert"),
-                "perf script": lambda: _run(["perf", "script", "-F", "ip", "-i", str(path)]),
+                "perf script": lambda: processor_time(["perf", "script", "-F", "ip", "-i", str(path)]),
             },
         )
-        yield Row(PART, f"{what}: SFrame, and DWARF to compare with", times["SFrame"], "s", BY_SFRAME)
-        yield Row(PART, f"{what}: all methods", times["all methods"], "s", BY_ALL)
-        yield Row(PART, f"{what}: perf script", times["perf script"], "s")
+        for name, shown, target in (
+            ("SFrame", "SFrame, and DWARF to compare with", BY_SFRAME),
+            ("all methods", "all methods", BY_ALL),
+        ):
+            yield Row(
+                part=PART,
+                what=f"{what}: {shown} / perf script",
+                values=ratios(times[name], times["perf script"]),
+                unit="x",
+                target=target,
+                detail=medians("s", **times),
+            )
         path.unlink()
         yield Row(PART, "memory for a recording of 1 GB", [peak(_BY_SFRAME, large, _TIMEOUT) / 1024], "MB", MEMORY)
 
@@ -122,14 +131,4 @@ def _repeat(data: bytes, path: Path, samples: int = 0, size: int = 0) -> None:
 
 
 def _unwind(path: Path, *options: str) -> float:
-    return _run([sys.executable, "-m", "sframe_unwind", "perf", str(path), *options])
-
-
-def _run(command: Sequence[str]) -> float:
-    """Run a command, and return its processor time in seconds: other work on the machine changes that less."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=_TIMEOUT, check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise BenchError(f"{' '.join(command)}: exit status {done.returncode}: {done.stderr[-200:]!r}")
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return processor_time((*COMMAND, "perf", str(path), *options))

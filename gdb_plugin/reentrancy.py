@@ -17,9 +17,9 @@ _CONTROL = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"f": b"\f", b"b": b"\b", b"a
 def may_execute() -> bool:
     """Return whether a GDB command can be run from within the unwinder.
 
-    After a command that Python executes, GDB runs the commands of the breakpoint at which it stopped, if these have
-    not been run yet.  So no command must be executed between the stop and those commands: they would run in the middle
-    of the backtrace.
+    A breakpoint can have commands of the user's, which GDB runs after the stop.  If Python executes a GDB command
+    before that, GDB runs the breakpoint's commands right after it: in the middle of the backtrace.  So the result is
+    false while a thread is stopped and any breakpoint has commands.
     """
     thread = gdb.selected_thread()
     return thread is None or thread.is_running() or not any(point.commands for point in gdb.breakpoints())

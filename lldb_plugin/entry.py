@@ -35,7 +35,7 @@ class Entry:
         result: lldb.SBCommandReturnObject,
     ) -> None:
         """Run the command."""
-        from lldb_plugin.commands import run
+        from lldb_plugin.commands.commands import run
 
         run(self.shared, command, context, result)
 
@@ -95,14 +95,14 @@ class Convert(Entry):
 
 
 class SFrameStopHook:
-    """The hook of a target in which SFrame can change stacks; see :mod:`lldb_plugin.stop_hooks`."""
+    """The hook of a target in which SFrame can change stacks; see :mod:`lldb_plugin.lifecycle.stop_hooks`."""
 
     def __init__(self, target: lldb.SBTarget, extra_args: Any, internal_dict: dict[str, Any]) -> None:
         pass
 
     def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
         """Complete what could not be done when LLDB asked for frames, and stay stopped."""
-        from lldb_plugin.stops import at_stop
+        from lldb_plugin.lifecycle.stops import at_stop
 
         at_stop(exe_ctx)
         return True

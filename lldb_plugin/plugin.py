@@ -6,8 +6,8 @@ import re
 
 import lldb
 
+from lldb_plugin.lifecycle.watching import WATCHER
 from lldb_plugin.version import TAKES_FRAMES
-from lldb_plugin.watching import WATCHER
 from sframe_unwind import __version__
 from sframe_unwind.debugger.banner import is_read_by_a_person
 from sframe_unwind.debugger.commands import PREFIX_HELP

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import lldb
 
-from lldb_plugin.completion import import_rlcompleter
-from lldb_plugin.kept_frames import KeptFrames, moment_of
-from lldb_plugin.loaded_modules import LoadedModules
-from lldb_plugin.native import NativeStack
-from lldb_plugin.process import Process, arch_of
-from lldb_plugin.telling import report
+from lldb_plugin.frames.kept_frames import KeptFrames, moment_of
+from lldb_plugin.frames.native import NativeStack
+from lldb_plugin.interface.completion import import_rlcompleter
+from lldb_plugin.interface.telling import report
+from lldb_plugin.process.loaded_modules import LoadedModules
+from lldb_plugin.process.process import Process, arch_of
 from sframe_unwind.debugger.settings import OFF, Settings
 
 _PROCESSES = 8
@@ -30,7 +30,7 @@ class Session:
     def process(self, process: lldb.SBProcess) -> Process:
         """Return a stopped process in the core's terms.
 
-        :raises SFrameError: see :func:`lldb_plugin.process.arch_of`.
+        :raises SFrameError: see :func:`lldb_plugin.process.process.arch_of`.
         """
         known = self.modules(process)
         return Process(
@@ -45,7 +45,7 @@ class Session:
     def modules(self, process: lldb.SBProcess) -> LoadedModules:
         """Return the modules of a stopped process, up to date.
 
-        :raises SFrameError: see :func:`lldb_plugin.process.arch_of`.
+        :raises SFrameError: see :func:`lldb_plugin.process.process.arch_of`.
         """
         number = process.GetUniqueID()
         known = self._known.pop(number, None)

@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import accumulate
-from operator import gt, itemgetter
+from operator import add, gt, itemgetter
 from typing import Any, Generic, Literal, TypeVar
 
 WORD_SIZE = 8
@@ -211,6 +211,9 @@ class Extents:
     def __getitem__(self, number: int) -> Range:
         start = self.starts[number]
         return start, start + self._sizes[number]
+
+    def __iter__(self) -> Iterator[Range]:
+        return zip(self.starts, map(add, self.starts, self._sizes))
 
     def overlapping(self, start: int, end: int) -> list[int]:
         """Return the numbers of the ranges that overlap ``[start, end)``, ascending."""

@@ -36,6 +36,7 @@ def test_overlapping_gives_every_range_that_shares_an_address(
 def test_extents_are_those_of_a_map(ranges: list[tuple[int, int, int]], start: int, size: int) -> None:
     chosen = [entry for entry in ranges if entry[0] < entry[1]]
     extents, index = Extents((first, end) for first, end, _ in chosen), RangeMap(chosen)
+    assert list(extents) == [extents[number] for number in range(len(extents))]
     whole = [(*extents[number], chosen[extents.order[number]][2]) for number in range(len(extents))]
     assert whole == list(index)
     found = extents.overlapping(start, start + size)

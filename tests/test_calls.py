@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tests.imports import imports_of
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-PACKAGES = ("sframe_unwind", "gdb_plugin", "lldb_plugin", "tools", "bench", "tests")
+PACKAGES = ("sframe_unwind", "gdb_plugin", "lldb_plugin", "tools", "bench", "tests", "lab")
 MOST = 5
 """Maximum number of positional arguments of a call."""
 

@@ -9,10 +9,12 @@ from pathlib import Path
 from sframe_unwind import cli
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-_COMMAND = re.compile(r"\bpython3? -m ((?:bench|tests|tools|sframe_unwind)\b[\w.]*)([^`\n#|]*)")
+_COMMAND = re.compile(r"\bpython3? -m ((?:bench|lab|tests|tools|sframe_unwind)\b[\w.]*)([^`\n#|]*)")
 _OWN = re.compile(r"\bsframe-unwind (\w+)([^`\n#|]*)")
 _OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]*)")
-_FILE = re.compile(r"`((?:bench|conformance|docs|gdb_plugin|lldb_plugin|sframe_unwind|tests|tools)(?:/[\w.-]+)*/?)`")
+_FILE = re.compile(
+    r"`((?:bench|conformance|docs|gdb_plugin|lab|lldb_plugin|sframe_unwind|tests|tools)(?:/[\w.-]+)*/?)`"
+)
 _PLACEHOLDER = "NAME"
 """In a path, a name for the reader to choose."""
 

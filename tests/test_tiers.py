@@ -15,10 +15,10 @@ from tests.imports import imports_of
 from tests.tiers import ALL, QUICK, REST, TEST, Case, place, selected
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-TESTS = CHECKOUT / "tests"
+TESTS, LAB = CHECKOUT / "tests", CHECKOUT / "lab"
 OF_DEBUGGERS = (
     *("tests.gdb.driver", "tests.gdb.terminal", "tests.lldb.driver", "tests.lldb.terminal", "pexpect"),
-    *("tests.drive.channel", "tests.clients.process"),
+    *("lab.drive.channel", "tests.clients.process"),
 )
 """What every test in a debugger imports, itself or through other modules."""
 ABIS = ("amd64", "aarch64", "s390x")
@@ -38,12 +38,12 @@ def relative(path: Path) -> str:
 
 @cache
 def all_imported(path: Path) -> frozenset[str]:
-    """Return the modules of the tests and the packages that a file imports, also through modules of the tests."""
+    """Return the modules that a file imports, also through modules of the tests and of the lab."""
     found, left = set(), [path]
     while left:
         for one in imports_of(left.pop(), "tests"):
             module = CHECKOUT / f"{one.imported.replace('.', '/')}.py"
-            if one.imported not in found and one.imported.startswith("tests.") and module.is_file():
+            if one.imported not in found and one.imported.startswith(("tests.", "lab.")) and module.is_file():
                 left.append(module)
             found.add(one.imported)
     return frozenset(found)
@@ -115,7 +115,7 @@ def test_time_limits_only_catch_a_hang() -> None:
     """They come from `tests/hanging.py`; no test compares the time that something takes with a number."""
     limit = re.compile(r"timeout=\d|\.wait\(\d|mark\.timeout\(\d|^_?\w*(?:SECONDS|TIMEOUT|PATIENCE) = \d", re.MULTILINE)
     clock = re.compile(r"assert .*\b(?:monotonic|process_time|perf_counter|time\.time)\(")
-    paths = [path for path in TESTS.rglob("*.py") if relative(path) not in MEANT]
+    paths = [path for folder in (TESTS, LAB) for path in folder.rglob("*.py") if relative(path) not in MEANT]
     texts = {relative(path): path.read_text(encoding="utf-8") for path in paths}
     found = {path: [*limit.findall(text), *clock.findall(text)] for path, text in texts.items()}
     assert {path: words for path, words in found.items() if words} == {}
@@ -123,12 +123,12 @@ def test_time_limits_only_catch_a_hang() -> None:
 
 MEANT = (
     "tests/debugger/test_code_registers.py",  # the limit that is tested
-    "tests/fuzz/campaign.py",  # processor time of an input; scaled where it is used, as the next three are
-    "tests/fuzz/files.py",
-    "tests/fuzz/perf.py",
-    "tests/fuzz/readers/__init__.py",
-    "tests/fuzz/guided.py",  # an option of libFuzzer
-    "tests/readers/protocol.py",  # processor time of a reader
-    "tests/drive/inside/lldb_state.py",  # minutes; it runs in LLDB
+    "lab/fuzz/campaign.py",  # processor time of an input; scaled where it is used, as the next three are
+    "lab/fuzz/files.py",
+    "lab/fuzz/perf.py",
+    "lab/fuzz/readers/__init__.py",
+    "lab/fuzz/guided.py",  # an option of libFuzzer
+    "lab/readers/protocol.py",  # processor time of a reader
+    "lab/drive/inside/lldb_state.py",  # minutes; it runs in LLDB
 )
 """The files with other limits."""

@@ -35,7 +35,7 @@ GUEST = CHECKOUT / "tests" / "kernel" / "guest"
 _MAKE = """\
 make -s -C linux ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- LD=$PWD/.cache/binutils/2.47/bin/aarch64/ld \
 KCFLAGS="-B$PWD/.cache/binutils/2.47/bin/aarch64/ -Wa,--gsframe" KBUILD_MODPOST_WARN=1"""
-MODULE = f"{_MAKE} modules_prepare scripts_gdb && cp -r tests/kernel/guest/probe linux && {_MAKE} M=probe modules"
+MODULE = f"{_MAKE} modules_prepare scripts_gdb && cp -r lab/kernel/guest/probe linux && {_MAKE} M=probe modules"
 """Builds two modules, and the commands that Linux has for GDB (``lx-symbols``)."""
 SOURCE = "linux-source-6.1"
 """The package with the source.  Debian 12 alone has it; elsewhere its file is fetched from there."""

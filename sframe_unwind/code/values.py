@@ -28,11 +28,13 @@ the callee to change it."""
 REPLACED_BASE: Final = 10
 """A value that was stored over the return address."""
 ALTERED_BASE: Final = 11
-"""A value of interest of which a part was overwritten: another such store may restore it."""
+"""The CFA, the return address, a caller's register or an address in the frame, after a store over some of its bytes.
+
+A second store over a part may restore these bytes, so the value is unknown after it."""
 ENTRY: Final = 16
-"""Plus a register's number: its value at the function's entry."""
+"""The base ``ENTRY + n`` is the value of DWARF register n at the function's entry."""
 SYMBOL: Final = 1 << 20
-"""Plus four times an address plus a kind: the stack pointer that was computed there."""
+"""The base ``SYMBOL + 4 * address + kind`` is the stack pointer that the instruction at this address computed."""
 
 OTHER: Final[Value] = (OTHER_BASE, 0)
 """Computed or loaded: certainly no copy of the CFA, the return address or the caller's frame pointer."""
@@ -55,10 +57,10 @@ REPLACED: Final[Value] = (REPLACED_BASE, 0)
 ALTERED: Final[Value] = (ALTERED_BASE, 0)
 _JOINED, _DISPLACED, _LOST, _SCALED = 0, 1, 2, 3
 _NO_LENGTH: Final = -(1 << 40)
-"""Plus how many times the vector length: a number; the offset is added to it."""
+"""The base ``_NO_LENGTH + n`` is a number that depends on the vector length: n times the length, plus the offset."""
 _NOT_SCALED: Final = 1 << 40
 LENGTHS: Final = range(2, 34, 2)
-"""Which lengths scalable vectors can have, in granules of 8 bytes (VG)."""
+"""The lengths that scalable vectors can have, in granules of 8 bytes (VG)."""
 _MASK, _HALF = (1 << 64) - 1, 1 << 63
 
 

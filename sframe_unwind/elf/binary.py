@@ -18,7 +18,7 @@ from sframe_unwind.elf.plt import stubs
 from sframe_unwind.elf.reader import FileReader, PathLike, open_file
 from sframe_unwind.elf.relocation import Relocations
 from sframe_unwind.elf.section_addresses import Layout
-from sframe_unwind.elf.symbols import Symbols, symbols_of
+from sframe_unwind.elf.symbols import Symbols, symbol_text, symbols_of
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError
 from sframe_unwind.image.build_id import find_build_id
 from sframe_unwind.image.rewritten import rewriter
@@ -108,10 +108,13 @@ class ElfBinary(Reader):
     def function_name(self, address: int) -> str:
         """Return the name of the function at an address, and the offset from its start; empty: no symbol covers it."""
         found = self.symbols.find(address)
-        # A symbol without a size reaches to the next one, but not into another section.
-        if found is None or self.layout.spot(found[0].address).section != self.layout.spot(address).section:
+        if found is None:
             return ""
-        return self.symbols.name(address) or ""
+        symbol, offset = found
+        # A symbol without a size reaches to the next one, but not into another section.
+        if offset and self.layout.spot(symbol.address).section != self.layout.spot(address).section:
+            return ""
+        return symbol_text(symbol, offset)
 
     def check_sections(self) -> None:
         """Check that the file has section headers.

@@ -80,7 +80,7 @@ class FileCfi:
 
     def ranges(self) -> list[Range]:
         """Return the address range of each FDE, sorted."""
-        return [self._extents[number] for number in range(len(self._extents))]
+        return list(self._extents)
 
     def all_functions(self) -> Iterator[CfiFunction | CfiProblem]:
         """Yield all decoded FDEs, sorted by address."""

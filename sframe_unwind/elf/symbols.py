@@ -38,6 +38,11 @@ class Symbol(NamedTuple):
     """End address (exclusive) of its section; nothing after it belongs to the function."""
 
 
+def symbol_text(symbol: Symbol, offset: int) -> str:
+    """Return ``symbol`` or ``symbol+0x10`` for an address at an offset (bytes) from the symbol."""
+    return f"{symbol.name}+{offset:#x}" if offset else symbol.name
+
+
 class Symbols:
     """The symbols of a file, by address and by name."""
 
@@ -60,10 +65,7 @@ class Symbols:
     def name(self, address: int) -> str | None:
         """Return ``symbol`` or ``symbol+0x10`` for an address; ``None``: no symbol covers it."""
         found = self.find(address)
-        if found is None:
-            return None
-        symbol, offset = found
-        return f"{symbol.name}+{offset:#x}" if offset else symbol.name
+        return None if found is None else symbol_text(*found)
 
     def find(self, address: int) -> tuple[Symbol, int] | None:
         """Return the symbol that covers an address, and the offset of the address in bytes; ``None``: no symbol does.

@@ -53,10 +53,11 @@ class Cursor:
 
         :raises FormatError: fewer follow.
         """
-        if not 0 <= size <= self.left:
+        start, end = self.at, self.at + size
+        if not start <= end <= len(self._data):
             raise FormatError(f"{self._what} needs {counted(size, 'byte')}, {self.left} are left", self.offset, SECTION)
-        self.at += size
-        return self._data[self.at - size : self.at]
+        self.at = end
+        return self._data[start:end]
 
     def unsigned(self, size: int) -> int:
         """Return the next ``size`` bytes as an unsigned integer.

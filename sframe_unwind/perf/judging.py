@@ -11,12 +11,13 @@ from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.perf.by_code import CodeWitness, Right
 from sframe_unwind.perf.constants import REGS_ABI_32, REGS_ABI_64
+from sframe_unwind.perf.ending import Ending
 from sframe_unwind.perf.machines import dwarf_registers
 from sframe_unwind.perf.methods import METHODS, UNCERTAIN_ENDS
 from sframe_unwind.perf.sample import Sample
 from sframe_unwind.perf.sample_memory import SampleMemory
 from sframe_unwind.perf.spaces import Space, Spaces
-from sframe_unwind.perf.stack import Context, Ending, Stack
+from sframe_unwind.perf.stack import Context, Stack
 from sframe_unwind.perf.unusable import Unusable
 
 REFERENCE = "dwarf"

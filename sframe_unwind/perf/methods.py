@@ -7,9 +7,10 @@ from itertools import islice
 from typing import Callable
 
 from sframe_unwind.errors import MemoryReadError, SFrameError, StepError
+from sframe_unwind.perf.ending import Ending
 from sframe_unwind.perf.recording import Recording
 from sframe_unwind.perf.sample_walk import frames, unwind
-from sframe_unwind.perf.stack import Context, Ending, Stack
+from sframe_unwind.perf.stack import Context, Stack
 
 KERNEL_LIMIT = 127
 """``PERF_MAX_STACK_DEPTH``: maximum number of frames that the kernel records by frame pointers."""

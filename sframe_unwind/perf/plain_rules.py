@@ -62,6 +62,8 @@ class PlainRules:
         self._find_rule = find_rule
         self.find = lru_cache(_MOST_RULES)(self._find)
         """Returns the rule for a lookup address, or ``None``."""
+        # By return address, so that a frame costs one call.
+        self._find_of_caller = lru_cache(_MOST_RULES)(lambda pc: self._find(lookup_address(pc, False)))
 
     def _find(self, lookup: int) -> PlainRule | None:
         rule = self._find_rule(lookup)
@@ -86,14 +88,11 @@ class PlainRules:
         frames: list[PlainFrame] = []
         if start % WORD_SIZE:
             return frames, registers
-        find, add, sp_from_cfa = self.find, frames.append, self._arch.sp_from_cfa
+        find, add, sp_from_cfa = self._find_of_caller, frames.append, self._arch.sp_from_cfa
         pc, sp, fp = registers
-        lookup = lookup_address(pc, interrupted)
+        rule = self.find(lookup_address(pc, interrupted))
         try:
-            while True:
-                rule = find(lookup)
-                if rule is None:
-                    break
+            while rule is not None:
                 from_fp, cfa, ra, saved = rule
                 cfa += fp if from_fp else sp
                 caller_sp = cfa + sp_from_cfa
@@ -111,7 +110,7 @@ class PlainRules:
                     caller_fp = words[saved >> 3]
                 add((pc, sp, fp, cfa))
                 pc, sp, fp = caller_pc, caller_sp, caller_fp
-                lookup = lookup_address(pc, False)
+                rule = find(pc)
         except IndexError:  # after the end of the copy
             pass
         return frames, Registers(pc, sp, fp)

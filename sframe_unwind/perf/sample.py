@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
+from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.perf.attributes import Attributes
 from sframe_unwind.perf.constants import BRANCH_COUNTERS, BRANCH_ENTRY_SIZE, BRANCH_HW_INDEX, ReadFormat, SampleType
 from sframe_unwind.perf.cursor import Cursor
@@ -80,20 +82,12 @@ def read_sample(cursor: Cursor, event: Attributes) -> Sample:
     :raises FormatError: a field is beyond the end of the record.
     """
     kind = event.sample_type
-    ip = pid = tid = time = abi = 0
+    layout, names = _first_fields(kind, cursor.byteorder)
+    first = dict(zip(names, layout.unpack(cursor.take(layout.size))))
+    abi = 0
     callchain: tuple[int, ...] = ()
     registers: dict[int, int] = {}
     stack, is_cut = b"", False
-    if kind & SampleType.IDENTIFIER:
-        cursor.skip(1)
-    if kind & SampleType.IP:
-        ip = cursor.u64()
-    if kind & SampleType.TID:
-        pid, tid = cursor.u32(), cursor.u32()
-    if kind & SampleType.TIME:
-        time = cursor.u64()
-    one_word = (SampleType.ADDR, SampleType.ID, SampleType.STREAM_ID, SampleType.CPU, SampleType.PERIOD)
-    cursor.skip(sum(bool(kind & bit) for bit in one_word))
     if kind & SampleType.READ:
         _skip_values(cursor, event.read_format)
     if kind & SampleType.CALLCHAIN:
@@ -117,10 +111,10 @@ def read_sample(cursor: Cursor, event: Attributes) -> Sample:
             written = cursor.u64()
             stack, is_cut = stack[:written], written >= size
     return Sample(
-        pid=pid,
-        tid=tid,
-        time=time,
-        ip=ip,
+        pid=first.get("pid", 0),
+        tid=first.get("tid", 0),
+        time=first.get("time", 0),
+        ip=first.get("ip", 0),
         callchain=callchain,
         abi=abi,
         registers=registers,
@@ -128,6 +122,27 @@ def read_sample(cursor: Cursor, event: Attributes) -> Sample:
         stack_is_cut=is_cut,
         event=event.number,
     )
+
+
+_FIRST_FIELDS = (
+    (SampleType.IDENTIFIER, "8x", ()),
+    (SampleType.IP, "Q", ("ip",)),
+    (SampleType.TID, "II", ("pid", "tid")),
+    (SampleType.TIME, "Q", ("time",)),
+    *(
+        (bit, "8x", ())
+        for bit in (SampleType.ADDR, SampleType.ID, SampleType.STREAM_ID, SampleType.CPU, SampleType.PERIOD)
+    ),
+)
+"""The fields of fixed size at the start of a sample: format, and the names of those that are used."""
+
+
+@cache
+def _first_fields(kind: int, byteorder: ByteOrder) -> tuple[struct.Struct, tuple[str, ...]]:
+    """Return the layout of the first fields of samples of a type, and the names of its values."""
+    fields = [(layout, names) for bit, layout, names in _FIRST_FIELDS if kind & bit]
+    layout = struct.Struct(STRUCT_MARKS[byteorder] + "".join(layout for layout, _ in fields))
+    return layout, tuple(name for _, names in fields for name in names)
 
 
 @cache

@@ -7,9 +7,10 @@ from typing import Callable
 
 from sframe_unwind.address import lookup_address
 from sframe_unwind.errors import FormatError, SFrameError
+from sframe_unwind.perf.ending import Ending
 from sframe_unwind.perf.plain_rules import PlainFrame
 from sframe_unwind.perf.spaces import Space
-from sframe_unwind.perf.stack import Context, Ending, Stack
+from sframe_unwind.perf.stack import Context, Stack
 from sframe_unwind.perf.unwind_data import UnwindData
 from sframe_unwind.process.register_history import RegisterHistory
 from sframe_unwind.process.unwinder import Fallback, StackMemory
@@ -19,6 +20,8 @@ from sframe_unwind.unwind.modules import Found, NoData, Unusable
 from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, UnwindResult, Walk
 
 NO_CFI = "no CFI for the address"
+_MOST_ENDS = 10_000
+"""Maximum number of pcs whose ends are kept; damaged stacks end anywhere."""
 
 
 def unwind(context: Context, data: UnwindData) -> Stack:
@@ -27,12 +30,13 @@ def unwind(context: Context, data: UnwindData) -> Stack:
     Most stacks have only plain rules, from the innermost frame to the outermost.
     """
     found, registers = _follow(context, data, _innermost(context), interrupted=True)
-    if not _is_end(data, registers, not found):
+    end = _end(context.space, data, registers.pc, not found)
+    if end is None:
         return _Unwinding(context, data).stack(found, registers)
     pcs = [frame[0] for frame in found]
     if registers.pc:
         pcs.append(registers.pc)
-    return Stack(tuple(pcs), (True,) + (False,) * (len(pcs) - 1), Ending.REACHED, "")
+    return Stack(tuple(pcs), (True,) + (False,) * (len(pcs) - 1), *end)
 
 
 def frames(context: Context, data: UnwindData) -> Iterator[Frame]:
@@ -54,11 +58,33 @@ def _follow(
     return data.plain.follow(context.memory.words, context.memory.start, registers, interrupted)
 
 
-def _is_end(data: UnwindData, registers: Registers, interrupted: bool) -> bool:
-    """Return whether the stack ends with a frame, or before it: a frame with a pc of 0 does not exist."""
-    if not registers.pc:
-        return not interrupted
-    return data.plain.is_outermost(lookup_address(registers.pc, interrupted))
+def _end(space: Space, data: UnwindData, pc: int, interrupted: bool) -> tuple[Ending, str] | None:
+    """Return how a stack ends, and why if it fails, that has no frame beyond a pc; ``None``: there may be one.
+
+    All stacks that end at a pc end in the same way, so it is found once.
+    """
+    if not pc:  # a frame with a pc of 0 does not exist
+        return None if interrupted else (Ending.REACHED, "")
+    key = pc, interrupted
+    if key not in data.ends:
+        if len(data.ends) >= _MOST_ENDS:
+            data.ends.clear()
+        data.ends[key] = _found_end(space, data, pc, interrupted)
+    return data.ends[key]
+
+
+def _found_end(space: Space, data: UnwindData, pc: int, interrupted: bool) -> tuple[Ending, str] | None:
+    lookup = lookup_address(pc, interrupted)
+    if data.plain.is_outermost(lookup):
+        return Ending.REACHED, ""
+    only_sframe = not data.with_cfi and not data.with_frame_pointers
+    if not only_sframe or not isinstance(data.modules.results[lookup], NoData):
+        return None
+    if data.with_signal_frames and space.may_be_trampoline(pc):
+        return None
+    if _is_start(space, End.NO_DATA, pc):
+        return Ending.REACHED, ""
+    return Ending.FAILED, _reason(space, data, lookup, End.NO_DATA)
 
 
 class _Unwinding:
@@ -137,31 +163,31 @@ class _Unwinding:
     def _ending(self, walk: Walk) -> tuple[Ending, str]:
         """Return how a walk ended, and the reason if it failed."""
         context, last = self._context, self.history.frames[-1]
-        if walk.end in (None, End.OUTERMOST, End.PC_ZERO) or _is_start(context.space, walk, last.pc):
+        if walk.end in (None, End.OUTERMOST, End.PC_ZERO) or _is_start(context.space, walk.end, last.pc):
             return Ending.REACHED, ""
         if walk.end is End.UNREADABLE and context.stack_is_cut and context.memory.is_not_copied(context.memory.missed):
             return Ending.CUT, ""
-        return Ending.FAILED, _reason(context.space, self._data, lookup_address(last.pc, last.interrupted), walk)
+        return Ending.FAILED, _reason(context.space, self._data, lookup_address(last.pc, last.interrupted), walk.end)
 
 
-def _is_start(space: Space, walk: Walk, pc: int) -> bool:
+def _is_start(space: Space, end: End | None, pc: int) -> bool:
     """Return whether a walk ended where the process began."""
-    file = space.find(pc) if walk.end is End.NO_DATA else None
+    file = space.find(pc) if end is End.NO_DATA else None
     try:
         return file is not None and file.is_start(pc)
     except SFrameError:
         return False
 
 
-def _reason(space: Space, data: UnwindData, lookup: int, walk: Walk) -> str:
+def _reason(space: Space, data: UnwindData, lookup: int, end: End | None) -> str:
     """Return why a walk failed, in words that are equal for all samples that fail for this reason."""
     _, without_file = space.place(lookup)
     if without_file:
         return without_file
-    if walk.end is End.UNREADABLE:
+    if end is End.UNREADABLE:
         return "the rule leads to memory that is not of the stack"
     if not data.modules.modules:
-        return NO_CFI if walk.end is End.NO_DATA else "the CFI cannot be carried out"
+        return NO_CFI if end is End.NO_DATA else "the CFI cannot be carried out"
     result = data.modules.results[lookup]
     if isinstance(result, NoData):
         return result.reason

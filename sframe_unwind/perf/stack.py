@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 from typing import NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import StepError
+from sframe_unwind.perf.ending import Ending
 from sframe_unwind.perf.sample_memory import SampleMemory
 from sframe_unwind.perf.spaces import Space
-
-
-class Ending(Enum):
-    """The way in which a stack ends."""
-
-    REACHED = "reached"
-    """It reaches the start of the thread."""
-    CUT = "cut"
-    """The caller is in the part of the stack that was not copied."""
-    FAILED = "failed"
 
 
 class Stack(NamedTuple):

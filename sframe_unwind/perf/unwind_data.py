@@ -7,6 +7,7 @@ from typing import Callable
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import FindCfi
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.perf.ending import Ending
 from sframe_unwind.perf.plain_rules import PlainRules
 from sframe_unwind.unwind.modules import Found, Modules
 from sframe_unwind.unwind.precedence import JudgeRule, Precedence
@@ -44,6 +45,8 @@ class UnwindData:
         self._find_cfi = find_cfi
         self._may_be_trampoline = may_be_trampoline
         self.plain = PlainRules(arch, self._rule)
+        self.ends: dict[tuple[int, bool], tuple[Ending, str] | None] = {}
+        """How stacks end at a pc; see :func:`sframe_unwind.perf.sample_walk.unwind`."""
 
     def _rule(self, lookup: int) -> UnwindRule | None:
         """Return the rule for a lookup address; ``None``: there is none, or the frame is a signal frame."""

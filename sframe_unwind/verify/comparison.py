@@ -61,10 +61,11 @@ class Comparison:
         self._ranges: list[Range] = []
         described = self._described(sections)
         code = sum(end - start for start, end in layout.code)
+        by_cfi = cfi.ranges()
         by_sframe = [(one.start, one.end) for one in described]
         by_sframe += [(one.start, one.end) for one in self._malformed]
         binary.check_extent("SFrame", sum(end - start for start, end in by_sframe))
-        binary.check_extent("DWARF CFI", sum(end - start for start, end in cfi.ranges()))
+        binary.check_extent("DWARF CFI", sum(end - start for start, end in by_cfi))
         covered = merged(by_sframe)
         functions = []
         for number, function in enumerate(described):
@@ -75,10 +76,13 @@ class Comparison:
             (one.start, self._function((one.start, one.end), Outcome.NOT_COMPARED, one.reason))
             for one in self._malformed
         ]
-        functions += [(key[0], self._dwarf_only(key)) for key in cfi.ranges() if not overlap([key], covered)]
+        # Most functions have the same range on both sides.  These ranges need no search among the merged ones, here and
+        # in :meth:`_in_part`.
+        only_in_cfi = set(by_cfi).difference(by_sframe)
+        functions += [(key[0], self._dwarf_only(key)) for key in sorted(only_in_cfi) if not overlap([key], covered)]
         functions += self._in_part(described, covered)
         self.functions = tuple(function for _, function in sorted(functions, key=lambda pair: pair[0]))
-        self.not_described = code - overlap(layout.code, merged([*covered, *cfi.ranges()]))
+        self.not_described = code - overlap(layout.code, merged([*covered, *by_cfi]))
 
     def _described(self, sections: list[Section]) -> list[table.Function]:
         """Return the functions for which SFrame has rows, by address; record those that cannot be decoded."""
@@ -161,16 +165,18 @@ class Comparison:
 
         :param covered: the merged ranges of the functions that SFrame describes.
         """
-        by_sframe = merged([*self._ranges, *((one.start, one.end) for one in self._malformed)])
-        for key in self._cfi.ranges():
+        by_sframe = [*self._ranges, *((one.start, one.end) for one in self._malformed)]
+        by_cfi = set(self._cfi.ranges())
+        merged_ranges = merged(by_sframe)
+        for key in sorted(by_cfi.difference(by_sframe)):
             # Most functions have no gaps, so these are looked for first.
-            if (missing := gaps(key, by_sframe)) and overlap([key], covered):
+            if (missing := gaps(key, merged_ranges)) and overlap([key], covered):
                 yield missing[0][0], self._left_out("SFrame", key, missing)
-        by_cfi = merged(self._cfi.ranges())
-        for key in sorted({(function.start, function.end) for function in described}):
+        merged_ranges = merged(by_cfi)
+        for key in sorted({(function.start, function.end) for function in described}.difference(by_cfi)):
             # One entry may describe several functions and the padding between them.
-            missing = [gap for gap in gaps(key, by_cfi) if not self._binary.padding.fills(*gap)]
-            if missing and overlap([key], by_cfi):
+            missing = [gap for gap in gaps(key, merged_ranges) if not self._binary.padding.fills(*gap)]
+            if missing and overlap([key], merged_ranges):
                 yield missing[0][0], self._left_out("DWARF CFI", key, missing)
 
     def _left_out(self, by: str, function: Range, missing: list[Range]) -> Function:

@@ -1,6 +1,6 @@
 """Real call frame information, compared with the decoding of pyelftools and readelf.
 
-`python -m tests.cfi.libraries` compares more of it.
+`python -m lab.cfi.libraries` compares more of it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cfi.comparison import compare
-from tests.cfi.libraries import FOLDERS
+from lab.cfi.comparison import compare
+from lab.cfi.libraries import FOLDERS
 from tests.hanging import HANG
 from tests.missing import absent, toolchain_needed
 from tests.samples.build import build, toolchain

@@ -8,14 +8,14 @@ from typing import NoReturn
 
 import pytest
 
+from lab.fuzz.file_seeds import content_of, program
+from lab.fuzz.perf import seeds as recordings
 from sframe_unwind import baseline
 from sframe_unwind.baseline import Key
 from sframe_unwind.cli import main
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.survey.producers import Producers, producers_of
 from tests.code.assembled import assemble
-from tests.fuzz.file_seeds import content_of, program
-from tests.fuzz.perf import seeds as recordings
 from tests.kernel.elf_dump import write_dump
 from tests.missing import package_needed
 from tests.samples.build import build

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from lab.drive.building import built
+from lab.drive.programs import named
 from tests.clients.dap import Client
 from tests.clients.homes import gdb_environment, lldb_environment
 from tests.clients.process import Process
-from tests.drive.building import built
-from tests.drive.programs import named
 from tests.gdb import driver
 from tests.gdb.compiling import compiled
 from tests.lldb.beside_programs import program as beside

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.drive.building import built
+from lab.drive.programs import named
 from tests.clients.homes import gdb_environment
-from tests.drive.building import built
-from tests.drive.programs import named
 from tests.gdb.conftest import debugger as debugger
 from tests.gdb.driver import Debugger
 from tests.hanging import HANG

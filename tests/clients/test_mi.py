@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from pygdbmi import gdbmiparser
 
+from lab.drive.building import built
+from lab.drive.programs import named
 from tests.clients.homes import gdb_environment
 from tests.clients.process import Process
-from tests.drive.building import built
-from tests.drive.programs import named
 from tests.gdb.conftest import debugger as debugger
 from tests.gdb.driver import Debugger
 
@@ -48,7 +48,7 @@ SESSIONS = {
         *("-exec-next", "-exec-step", *FRAMES, '-data-evaluate-expression "guarded(2)"', "-exec-next", *FRAMES),
     ),
 }
-"""Commands for programs of `tests.drive`."""
+"""Commands for programs of `lab.drive`."""
 
 
 def spoken(debugger: Debugger, folder: Path, plugin: bool, build: str, commands: Sequence[str]) -> list[str]:

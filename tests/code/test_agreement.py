@@ -6,12 +6,12 @@ import random
 
 import pytest
 
+from lab.code.witness.running import Witness
 from sframe_unwind.code import agreement
 from sframe_unwind.code.agreement import EXEMPTIONS, Exemption
 from sframe_unwind.code.instruction import Kind
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import MACHINES
-from tests.code.witness.running import Witness
 from tests.missing import toolchain_needed
 
 UNKNOWN = {

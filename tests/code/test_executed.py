@@ -1,4 +1,4 @@
-"""Nothing is proved about planted functions that is wrong in QEMU; `python -m tests.code.executed` runs all of them."""
+"""Nothing is proved about planted functions that is wrong in QEMU; `python -m lab.code.executed` runs all of them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.code.executed.pairs import pairs
-from tests.code.executed.verdicts import Verdicts
-from tests.code.recipes import MACHINES
+from lab.code.executed.pairs import pairs
+from lab.code.executed.verdicts import Verdicts
+from lab.code.recipes import MACHINES
 from tests.missing import toolchain_needed
 
 _EVERY = 12

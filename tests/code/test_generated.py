@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.code.generated.judging import judged
-from tests.code.recipes import MACHINES
+from lab.code.generated.judging import judged
+from lab.code.recipes import MACHINES
 from tests.missing import toolchain_needed
 
 _COUNT = 100

@@ -6,13 +6,13 @@ import random
 
 import pytest
 
+from lab.code.hostile import check
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import MACHINES
-from tests.code.hostile import check
 from tests.work import at_most_lines
 
 COUNT = 100
-"""Number of inputs for each machine; `python -m tests.code.hostile` runs 100,000."""
+"""Number of inputs for each machine; `python -m lab.code.hostile` runs 100,000."""
 
 
 @pytest.mark.parametrize("name", MACHINES)

@@ -8,6 +8,7 @@ from io import BytesIO
 
 import pytest
 
+from lab.code.witness.encodings import of_file, small_library
 from sframe_unwind import elf
 from sframe_unwind.code import lifting, section_contents, shapes
 from sframe_unwind.code.findings import DWARF, Counts, FunctionResult, Unknown
@@ -19,7 +20,6 @@ from sframe_unwind.code.section_contents import SectionContents
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.verify import Plan, verify
 from sframe_unwind.verify.code_check import check_elf
-from tests.code.witness.encodings import of_file, small_library
 
 NAMES = ("amd64", "aarch64", "s390x")
 FEW = 64

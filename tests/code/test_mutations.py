@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lab.code.mutations import fates
 from sframe_unwind.code.judgement import Judgement
-from tests.code.mutations import fates
 from tests.samples.build import build
 
 MOST = 200

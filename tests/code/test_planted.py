@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from lab.code.recipes import MACHINES, Planted, planted, source
 from sframe_unwind import elf
 from sframe_unwind.code.findings import DWARF, SFRAME, CodeVerdict, Finding
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.verify.code_check import check_elf
 from tests.code.assembled import assemble
-from tests.code.recipes import MACHINES, Planted, planted, source
 
 
 class Checked:

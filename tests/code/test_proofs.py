@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.code.witness.encodings import small_library
 from sframe_unwind import elf
 from sframe_unwind.code import checking
 from sframe_unwind.code.findings import CodeVerdict
@@ -15,7 +16,6 @@ from sframe_unwind.code.proofs import Proofs
 from sframe_unwind.code.state import State
 from sframe_unwind.code.walk import walk
 from sframe_unwind.verify.code_check import check_elf
-from tests.code.witness.encodings import small_library
 
 
 class Walked:

@@ -7,10 +7,10 @@ from collections import defaultdict
 
 import pytest
 
+from lab.code.witness.encodings import generated, libraries, of_file
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import MACHINES
 from sframe_unwind.code.machines.base import Shape
-from tests.code.witness.encodings import generated, libraries, of_file
 from tests.missing import absent
 
 NAMES = ("amd64", "aarch64", "s390x")

@@ -1,4 +1,4 @@
-"""The lifter's claims about instructions hold when they are executed; `python -m tests.code.witness` runs more."""
+"""The lifter's claims about instructions hold when they are executed; `python -m lab.code.witness` runs more."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from itertools import islice
 
 import pytest
 
+from lab.code.witness.driver import Case
+from lab.code.witness.encodings import generated, libraries, of_file
+from lab.code.witness.running import Witness
 from sframe_unwind.code.instruction import ADD, CONSTANT, PC_RELATIVE, Instruction, Kind
-from tests.code.witness.driver import Case
-from tests.code.witness.encodings import generated, libraries, of_file
-from tests.code.witness.running import Witness
 from tests.missing import absent, toolchain_needed
 
 MACHINES = ("amd64", "aarch64", "s390x")

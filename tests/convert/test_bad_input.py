@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from lab.drive.cutting import without_section_headers
 from sframe_unwind.cli import main
 from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
 from sframe_unwind.elf import load, opened
@@ -16,7 +17,6 @@ from sframe_unwind.sframe.encode import SectionSpec, describe, encode, without_l
 from sframe_unwind.translation.to_sframe import Made, make_table
 from tests.cli.sections import AMD64, Function, row, section
 from tests.cli.sections import elf as sframe_file
-from tests.drive.cutting import without_section_headers
 from tests.elf.objects import compile_object, tools_for
 from tests.samples.build import build
 from tests.work import at_most_lines

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.cfi.libraries import FOLDERS
+from lab.convert.libraries import can_load, system_files
+from lab.convert.samples import Rules, rules
 from sframe_unwind.cli import main
 from sframe_unwind.convert.report import Report
 from sframe_unwind.convert.source import DWARF
@@ -18,9 +21,6 @@ from sframe_unwind.lint.verdict import Outcome
 from sframe_unwind.sframe.constants import AbiNumber
 from sframe_unwind.translation.compact import MAX_ROWS
 from sframe_unwind.verify import verify
-from tests.cfi.libraries import FOLDERS
-from tests.convert.libraries import can_load, system_files
-from tests.convert.samples import Rules, rules
 from tests.hanging import HANG
 from tests.samples import readelf
 from tests.samples.build import build, run_command, toolchain

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.cfi.libraries import FOLDERS
-from tests.convert.compact_stacks import compare
+from lab.cfi.libraries import FOLDERS
+from lab.convert.compact_stacks import compare
 from tests.missing import absent
 
 STOPS = 16

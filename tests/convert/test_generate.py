@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.convert.stepping import prepare, walk
 from tests.abis.debuggers import DEBUGGERS, debugger
-from tests.convert.stepping import prepare, walk
 from tests.expectations import AGREEMENT
 from tests.gdb.driver import batch
 from tests.hanging import HANG

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from lab.cfi.libraries import FOLDERS
+from lab.convert.package_sizes import chosen, main, read
+from lab.convert.sizes import measure
 from sframe_unwind.translation.compact import MAX_ROWS
-from tests.cfi.libraries import FOLDERS
-from tests.convert.package_sizes import chosen, main, read
-from tests.convert.sizes import measure
 from tests.missing import absent
 
 

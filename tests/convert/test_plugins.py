@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from lab.convert.stepping import prepare
 from sframe_unwind.translation.compact import MAX_ROWS
 from tests.abis.debuggers import DEBUGGERS, debugger
-from tests.convert.stepping import prepare
 from tests.gdb.driver import batch
 from tests.hanging import HANG
 from tests.lldb import debuggers as lldbs

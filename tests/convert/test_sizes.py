@@ -6,11 +6,11 @@ import math
 
 import pytest
 
+from lab.cfi.libraries import FOLDERS
+from lab.convert.layouts import LAYOUTS, Layout, lookup, write
+from lab.convert.sizes import measure
 from sframe_unwind.sframe.constants import AbiNumber, PcType
 from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, usual_table
-from tests.cfi.libraries import FOLDERS
-from tests.convert.layouts import LAYOUTS, Layout, lookup, write
-from tests.convert.sizes import measure
 from tests.missing import absent
 
 ROWS = (RowSpec(0, 0x03, (8,)), RowSpec(4, 0x03, (16,)))

@@ -15,9 +15,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from sframe_unwind.cli import main
-from sframe_unwind.verify import verify
-from tests.convert.stripping import (
+from lab.convert.stripping import (
     KINDS,
     LIBRARY,
     LINKERS,
@@ -31,6 +29,8 @@ from tests.convert.stripping import (
     output,
     rewritten,
 )
+from sframe_unwind.cli import main
+from sframe_unwind.verify import verify
 from tests.hanging import HANG
 
 SEQUENCES = (("strip",), ("objcopy",), ("eu-strip",), ("llvm-strip",), ("strip", "llvm-strip"), ("eu-strip", "strip"))

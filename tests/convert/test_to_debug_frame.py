@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from lab.convert import debug_frame_readers
 from sframe_unwind import elf
 from sframe_unwind.cli import main
 from sframe_unwind.convert.to_debug_frame import COPY, DEBUG_FILE, Wanted, convert_to_debug_frame
 from tests.abis.debuggers import DEBUGGERS, debugger
-from tests.convert import debug_frame_readers
 from tests.gdb.driver import SETTINGS
 from tests.hanging import HANG
 from tests.lldb import debuggers as lldbs

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.convert.libraries import can_load, convert, system_files
+from lab.convert.samples import account, total
 from sframe_unwind import elf
 from sframe_unwind.cli import main
 from sframe_unwind.consumers import CONSUMERS
@@ -20,8 +22,6 @@ from sframe_unwind.sframe.constants import FdeType, PcType
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Function
 from sframe_unwind.verify import verify
-from tests.convert.libraries import can_load, convert, system_files
-from tests.convert.samples import account, total
 from tests.hanging import HANG
 from tests.samples import readelf
 from tests.samples.build import build, run_command, toolchain

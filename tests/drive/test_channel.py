@@ -7,11 +7,11 @@ import random
 import signal
 from pathlib import Path
 
-from tests.drive.building import built
-from tests.drive.channel import Channel
-from tests.drive.debuggers import DEBUGGERS, WITHOUT
-from tests.drive.places import remote_start
-from tests.drive.programs import named
+from lab.drive.building import built
+from lab.drive.channel import Channel
+from lab.drive.debuggers import DEBUGGERS, WITHOUT
+from lab.drive.places import remote_start
+from lab.drive.programs import named
 from tests.hanging import HANG
 from tests.waiting import wait_until
 

@@ -1,4 +1,4 @@
-"""A few of the sessions of `python -m tests.drive --corners`, and the tools that they use."""
+"""A few of the sessions of `python -m lab.drive --corners`, and the tools that they use."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.drive import building, corners, cutting, places, session
-from tests.drive.debuggers import DEBUGGERS, WITHOUT
-from tests.drive.dimensions import (
+from lab.drive import building, corners, cutting, places, session
+from lab.drive.debuggers import DEBUGGERS, WITHOUT
+from lab.drive.dimensions import (
     COMPACT,
     DEBUG_FRAME,
     GONE,
@@ -28,11 +28,11 @@ from tests.drive.dimensions import (
     possible,
     round_of_corners,
 )
-from tests.drive.makings import made
+from lab.drive.makings import made
+from lab.real_programs import ProgramError
 from tests.hanging import HANG
 from tests.missing import toolchain_needed
 from tests.samples.build import toolchain
-from tools.real_programs import ProgramError
 
 
 @pytest.mark.parametrize("is_gdb", [True, False])

@@ -1,4 +1,4 @@
-"""A short part of the sessions of `python -m tests.drive`."""
+"""A short part of the sessions of `python -m lab.drive`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.drive import session, variables
-from tests.drive.building import built
-from tests.drive.debuggers import DEBUGGERS, WITHOUT
-from tests.drive.programs import named
-from tests.drive.scene import Scene
+from lab.drive import session, variables
+from lab.drive.building import built
+from lab.drive.debuggers import DEBUGGERS, WITHOUT
+from lab.drive.programs import named
+from lab.drive.scene import Scene
 
 TRIES = 4
 """Number of seeds to try for a session that always goes the same way without the plugin."""

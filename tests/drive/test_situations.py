@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from lab.drive import situations
+from lab.drive.debuggers import DEBUGGERS, MODES, STRICT
+from lab.drive.situations import SITUATIONS
 from sframe_unwind.machine.gdb import CALLS
-from tests.drive import situations
-from tests.drive.debuggers import DEBUGGERS, MODES, STRICT
-from tests.drive.situations import SITUATIONS
 from tests.gdb import driver as gdb
 from tests.missing import gdb_needed, toolchain_needed
 

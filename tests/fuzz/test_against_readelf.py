@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.against_readelf import KINDS, Comparison
+from lab.fuzz.against_readelf import KINDS, Comparison
 
 COUNT = 60
 

@@ -11,12 +11,12 @@ from types import ModuleType
 
 import pytest
 
+from lab.fuzz import cfi, file_fields, file_seeds, files, perf, readers, source, target
+from lab.fuzz.campaign import TARGETS
+from lab.fuzz.fields import fields
+from lab.fuzz.mutations import Mutator
+from lab.fuzz.seeds import Seed, seeds
 from sframe_unwind.sframe.section import Section
-from tests.fuzz import cfi, file_fields, file_seeds, files, perf, readers, source, target
-from tests.fuzz.campaign import TARGETS
-from tests.fuzz.fields import fields
-from tests.fuzz.mutations import Mutator
-from tests.fuzz.seeds import Seed, seeds
 from tests.hanging import HANG
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -34,7 +34,7 @@ CAMPAIGNS = [
 def test_a_short_campaign(kind: str, count: int) -> None:
     """It runs in other processes, whose time and memory are limited."""
     options = ["--what", kind, "--count", str(count), "--first", "1000000000", "--jobs", "1"]
-    command = [sys.executable, "-m", "tests.fuzz", *options]
+    command = [sys.executable, "-m", "lab.fuzz", *options]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=HANG, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{count:,} tried" in done.stdout
@@ -118,7 +118,7 @@ def test_undamaged_debug_information_has_places() -> None:
 def test_a_campaign_finds(fault: str, said: str) -> None:
     """It finds planted errors of each kind: an undocumented exception, a hang, too much memory."""
     program = f"""
-from tests.fuzz import campaign
+from lab.fuzz import campaign
 def exercise(section, seen):
     {fault}
 campaign.target.exercise = exercise
@@ -157,9 +157,7 @@ def test_undamaged_file_is_answered(seed: Seed) -> None:
 @pytest.mark.parametrize("number", [5001858, 5002803, 5050008, 5084283])
 def test_symbols_in_memory_that_took_too_much(number: int) -> None:
     """A damaged hash table claims four thousand million symbols, and all memory is readable."""
-    program = (
-        f"from tests.fuzz import campaign; campaign.prepare('readers'); print(campaign.run([{number}], 'readers'))"
-    )
+    program = f"from lab.fuzz import campaign; campaign.prepare('readers'); print(campaign.run([{number}], 'readers'))"
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=HANG, check=True)
     assert "failures=()" in done.stdout
@@ -204,7 +202,7 @@ def test_an_undamaged_recording_is_answered(seed: perf.Input) -> None:
 
 def test_a_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    command = [sys.executable, "-m", "tests.fuzz", "--what", "sframe", "--jobs", "1", "--log", str(log), "--count"]
+    command = [sys.executable, "-m", "lab.fuzz", "--what", "sframe", "--jobs", "1", "--log", str(log), "--count"]
     for count, said in (("1000", "1,000 tried"), ("2000", "2,000 tried")):
         done = subprocess.run([*command, count], cwd=CHECKOUT, capture_output=True, text=True, timeout=HANG, check=True)
         assert said in done.stdout

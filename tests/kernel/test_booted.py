@@ -11,17 +11,22 @@ from pathlib import Path
 
 import pytest
 
+from lab.kernel.arm64 import (
+    DEBUGGERS_OF_TEST_ALL,
+    STOPS_OF_TEST_ALL,
+    booted_arm64,
+    check_dump_of_arm64,
+    check_stop_of_arm64,
+    check_tasks_of_arm64,
+)
+from lab.kernel.machine import Machine
 from sframe_unwind.lint import PROFILES, lint
 from sframe_unwind.lint.catalogue import FUNCTION_WITHOUT_ROWS
 from sframe_unwind.lint.verdict import Outcome
 from tests.hanging import hang_after
-from tests.kernel.arm64 import booted_arm64, check_dump_of_arm64, check_stop_of_arm64, check_tasks_of_arm64
-from tests.kernel.machine import Machine
 from tests.missing import package_needed
 
 pytestmark = pytest.mark.timeout(hang_after(90))  # the first of them builds the kernel, beside other tests
-DEBUGGERS = ("gdb-18", "lldb")
-STOPS = ("scheduler_tick", "vfs_read", "rcu_gp_init", "clear_page")
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +35,13 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
         yield one
 
 
-@pytest.mark.parametrize("function", STOPS)
-@pytest.mark.parametrize("name", DEBUGGERS)
+@pytest.mark.parametrize("function", STOPS_OF_TEST_ALL)
+@pytest.mark.parametrize("name", DEBUGGERS_OF_TEST_ALL)
 def test_stop(name: str, function: str, machine: Machine) -> None:
     check_stop_of_arm64(name, function, machine)
 
 
-@pytest.mark.parametrize("name", DEBUGGERS)
+@pytest.mark.parametrize("name", DEBUGGERS_OF_TEST_ALL)
 def test_tasks(name: str, machine: Machine) -> None:
     check_tasks_of_arm64(name, machine)
 

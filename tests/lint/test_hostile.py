@@ -9,6 +9,10 @@ from random import Random
 
 import pytest
 
+from lab.fuzz.fields import fields
+from lab.fuzz.mutations import Mutator
+from lab.fuzz.seeds import Seed, seeds
+from lab.lint import mutations
 from sframe_unwind.errors import FormatError
 from sframe_unwind.lint import PROFILES, SPEC, gather, lint, lint_section
 from sframe_unwind.lint import catalogue as c
@@ -17,10 +21,6 @@ from sframe_unwind.sframe.encode import SectionSpec, encode
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Table
 from tests.elf.many_sections import many_sections
-from tests.fuzz.fields import fields
-from tests.fuzz.mutations import Mutator
-from tests.fuzz.seeds import Seed, seeds
-from tests.lint import mutations
 from tests.lint.sections import subject, table
 from tests.work import at_most_lines
 
@@ -28,7 +28,7 @@ COUNT = 1500
 
 
 def test_two_implementations_of_linux_agree() -> None:
-    """`python -m tests.lint.mutations` tries 20,000."""
+    """`python -m lab.lint.mutations` tries 20,000."""
     seen: Counter[str] = Counter()
     assert mutations.compare(range(COUNT), seen) == []
     assert min(seen["refused"], seen["loses"], seen["accepted"]) > COUNT // 40

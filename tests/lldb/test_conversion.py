@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.drive.dimensions import NO_CFI, corner
-from tests.drive.makings import Making, made
+from lab.drive.dimensions import NO_CFI, corner
+from lab.drive.makings import Making, made
 from tests.lldb.debuggers import CHECKOUT, PROVIDING, find
 from tests.lldb.driver import IMPORT, batch
 from tests.missing import toolchain_needed

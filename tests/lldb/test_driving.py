@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lab.lldb.driving import Step, drive
 from tests.lldb.debuggers import PROVIDING, find
-from tests.lldb.driving import Step, drive
 
 STEPS = 20
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drive import cutting
+from lab.drive import cutting
 from tests.hanging import HANG
 from tests.lldb.debuggers import PROVIDING, find
 from tests.lldb.driver import IMPORT, batch

@@ -151,7 +151,7 @@ def __lldb_init_module(debugger, internal_dict):
         def sleep(seconds):
             naps.append(seconds)
             time.sleep(seconds)
-    from lldb_plugin import event_thread
+    from lldb_plugin.lifecycle import event_thread
     event_thread.time = Clock
     other.HandleCommand("sframe mode always")
     print("result:", native, process.GetSelectedThread().GetNumFrames(), sum(naps))

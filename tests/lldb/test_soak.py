@@ -1,11 +1,11 @@
-"""A few rounds of the soak test; `python -m tests.lldb.soak` runs many."""
+"""A few rounds of the soak test; `python -m lab.lldb.soak` runs many."""
 
 from __future__ import annotations
 
 import pytest
 
+from lab.lldb.soak import WAYS, soak
 from tests.lldb.debuggers import PROVIDING, find
-from tests.lldb.soak import WAYS, soak
 
 ROUNDS = 2
 

@@ -70,8 +70,8 @@ def test_quitting_while_the_program_starts(lldb: str) -> None:
 
 _LATE_HANDLING = """
 import threading, time
-from lldb_plugin import new_modules
-from lldb_plugin.watching import Watcher
+from lldb_plugin.lifecycle import new_modules
+from lldb_plugin.lifecycle.watching import Watcher
 mine, other = lldb.debugger, lldb.SBDebugger.Create(False)
 other.HandleCommand("command script import {plugin}")
 handle, handled = Watcher._look_at, threading.Event()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from lab.kernel.objtool import normalised, words
 from sframe_unwind.cfi.rules import NoRule
 from sframe_unwind.errors import FormatError
 from sframe_unwind.orc import OrcKind, OrcLayout, layout_of
 from sframe_unwind.orc.entry import decode
 from sframe_unwind.unwind_rule import CFA, OUTERMOST, RegisterRule, UnwindRule, saved_at_cfa
-from tests.kernel.objtool import normalised, words
 from tests.orc.entries import BP, BP_INDIRECT, DI, DX, PREV_SP, R10, R13, SP, SP_INDIRECT, UNDEFINED, entry
 
 OLD, BOTH, NEW, _ = OrcLayout

@@ -6,11 +6,12 @@ import pytest
 
 from sframe_unwind.arch import amd64
 from sframe_unwind.perf.advice import advice
+from sframe_unwind.perf.ending import Ending
 from sframe_unwind.perf.judging import Judged, Unwound, Verdict
 from sframe_unwind.perf.names import Name, Names
 from sframe_unwind.perf.sample import Sample
 from sframe_unwind.perf.spaces import Space
-from sframe_unwind.perf.stack import Ending, Stack
+from sframe_unwind.perf.stack import Stack
 from sframe_unwind.perf.summary import Summary
 from sframe_unwind.perf.text import sentence
 from sframe_unwind.unwind.modules import NO_SECTION

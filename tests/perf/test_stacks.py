@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from lab.perf.recordings import END_OF_COPY, KEPT_MAPS, compare
 from sframe_unwind.arch import ARCHES
 from sframe_unwind.perf.judging import Verdict
 from sframe_unwind.perf.names import Name, Names
@@ -26,7 +27,6 @@ from sframe_unwind.unwind_rule import CFA, UnwindRule
 from tests.hanging import HANG
 from tests.missing import absent
 from tests.perf import programs
-from tests.perf.recordings import END_OF_COPY, KEPT_MAPS, compare
 from tests.perf.unwinding import stacks_of_perf, unwound
 from tests.perf.writer import Event, Writer
 from tests.samples.build import build

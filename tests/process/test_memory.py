@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.fuzz.file_seeds import content_of, program
 from sframe_unwind import elf
 from sframe_unwind.elf.constants import PT_NOTE
-from tests.fuzz.file_seeds import content_of, program
 from tests.hanging import HANG
 
 _MOST = 300 << 20

@@ -1,1 +1,1 @@
-"""Readers of SFrame, run on the same sections; ``docs/readers.md`` has the results."""
+"""Tests of the readers in `lab/readers` and of their results in `docs/readers.md`."""

@@ -7,15 +7,15 @@ from typing import Callable
 
 import pytest
 
+from lab.readers.mutated import profile_of
+from lab.readers.readers import UnavailableError, glibc, libsframe
+from lab.readers.running import CHECKOUT, Reader, Request, ask
 from sframe_unwind.lint import gather
 from sframe_unwind.lint.judging import judge
 from sframe_unwind.lint.verdict import Outcome
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber
 from tests.lint.sections import subject
 from tests.missing import absent
-from tests.readers.mutated import profile_of
-from tests.readers.readers import UnavailableError, glibc, libsframe
-from tests.readers.running import CHECKOUT, Reader, Request, ask
 
 ROW = re.compile(
     r"^\| ((?:libsframe|glibc) [\d.]+) \| (SIG\w+) .*\| `([0-9a-f]*)` \| (0x[0-9a-f]+) \| (0x[0-9a-f]+)? ?\|$"

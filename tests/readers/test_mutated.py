@@ -1,4 +1,4 @@
-"""Readers do what ``lint`` predicts for damaged sections; ``python -m tests.readers.mutated`` tries 20,000 for each."""
+"""Readers do what ``lint`` predicts for damaged sections; ``python -m lab.readers.mutated`` tries 20,000 for each."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Callable
 
 import pytest
 
+from lab.readers.mutated import Fate, Tally, compare
+from lab.readers.readers import UnavailableError, glibc, libsframe, linux, ours
+from lab.readers.running import Reader
 from sframe_unwind.lint.verdict import Outcome
 from tests.missing import absent
-from tests.readers.mutated import Fate, Tally, compare
-from tests.readers.readers import UnavailableError, glibc, libsframe, linux, ours
-from tests.readers.running import Reader
 
 COUNT = 300
 READERS: dict[str, Callable[[], Reader]] = {

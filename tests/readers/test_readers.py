@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from lab.readers import corpus
+from lab.readers.__main__ import kind, table
+from lab.readers.corpus import Case, cases
+from lab.readers.protocol import guarded
+from lab.readers.readers import UnavailableError, glibc, libsframe, ours
+from lab.readers.running import CHECKOUT, Outcome, Reader, run
 from sframe_unwind.lint.catalogue import CODE_REWRITTEN, RULES
 from sframe_unwind.sframe.section import Section
 from tests.missing import absent
 from tests.pairing import paired
-from tests.readers import corpus
-from tests.readers.__main__ import kind, table
-from tests.readers.corpus import Case, cases
-from tests.readers.protocol import guarded
-from tests.readers.readers import UnavailableError, glibc, libsframe, ours
-from tests.readers.running import CHECKOUT, Outcome, Reader, run
 
 PAGE = CHECKOUT / "docs" / "readers.md"
 
@@ -98,7 +98,7 @@ def test_a_crash_and_a_failure_are_told_apart(tmp_path: Path) -> None:
     code = f"""\
 import ctypes, sys
 sys.path.insert(0, {str(CHECKOUT)!r})
-from tests.readers.protocol import guarded, serve
+from lab.readers.protocol import guarded, serve
 def read(request):
     if request.address == 1:
         return ctypes.string_at(ctypes.addressof(guarded(request.section)), 4096) and []

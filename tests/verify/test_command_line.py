@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.drive.cutting import without_section_headers
 from sframe_unwind import elf
 from sframe_unwind.cli import main
 from sframe_unwind.sframe.encode import describe, encode
@@ -16,7 +17,6 @@ from sframe_unwind.verify import Plan, verify
 from sframe_unwind.verify.inputs import Failure, Input, answer
 from sframe_unwind.verify.verdict import Verdict
 from tests.abis.rewrite import overwrite
-from tests.drive.cutting import without_section_headers
 from tests.elf.objects import run, tools_for
 from tests.samples.build import build
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.verify.samples import account, comparable, total
 from sframe_unwind.cli import main
 from sframe_unwind.verify import verify
 from tests.abis.rewrite import rewritten_copy
@@ -14,7 +15,6 @@ from tests.samples.build import build
 from tests.samples.catalogue import ABIS, SAMPLES, Build
 from tests.verify.planting import plant
 from tests.verify.producers import KNOWN
-from tests.verify.samples import account, comparable, total
 
 CELLS = [(abi, version) for abi in ABIS for version in ABIS[abi].versions]
 

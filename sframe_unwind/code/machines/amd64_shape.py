@@ -9,27 +9,37 @@ _IMMEDIATE, _BY_OPERAND = 1, -1
 """Number of bytes of an immediate after the displacement; ``_BY_OPERAND``: as many as the operand has, up to 4."""
 
 _ONE_BYTE = {
+    # add, or, adc, sbb, and, sub, xor, cmp between registers and memory
     **{row + low: 0 for row in range(0, 0x40, 8) for low in range(4)},
+    # movslq; test, xchg, mov; lea; shifts and rotations by 1 and by cl
     **dict.fromkeys((0x63, *range(0x84, 0x8C), 0x8D, 0xD0, 0xD1, 0xD2, 0xD3), 0),
+    # imul; add to cmp, of bytes and of words; shifts and rotations; mov of a byte
     **dict.fromkeys((0x6B, 0x80, 0x83, 0xC0, 0xC1, 0xC6), _IMMEDIATE),
+    # imul; add to cmp; mov
     **dict.fromkeys((0x69, 0x81, 0xC7), _BY_OPERAND),
 }
 """Opcodes with a ModRM byte, and their immediates; none of them pushes or pops."""
 _UNARY = {0xF6: _IMMEDIATE, 0xF7: _BY_OPERAND}
-"""``test`` with an immediate, if the ModRM byte's middle is 0 or 1; other instructions have none."""
+"""``test`` has an immediate: bits 3 to 5 of the ModRM byte are 0 or 1.  The other instructions (``not``, ``neg``,
+``mul``, ``imul``, ``div``, ``idiv``) have none."""
 _TWO_BYTES = {
+    # movups, movlps, unpck, movhps; movaps, conversions, ucomiss, comiss; cmov; sqrtps to movdqa (all of SSE and MMX)
     **dict.fromkeys((*range(0x10, 0x18), *range(0x28, 0x30), *range(0x40, 0x50), *range(0x51, 0x70)), 0),
+    # pcmpeqb, pcmpeqw, pcmpeqd; haddps, hsubps, movd, movdqa; setcc
     **dict.fromkeys((0x74, 0x75, 0x76, *range(0x7C, 0x80), *range(0x90, 0xA0)), 0),
+    # imul; movzx; movsx; addsubps to paddd (all of SSE and MMX)
     **dict.fromkeys((0xAF, 0xB6, 0xB7, 0xBE, 0xBF, *range(0xD0, 0xFF)), 0),
+    # pshufd, cmpps, pinsrw, shufps
     **dict.fromkeys((0x70, 0xC2, 0xC4, 0xC6), _IMMEDIATE),
 }
 """The same, for opcodes after ``0f`` or in a corresponding VEX prefix."""
 _INDIRECT = 0xFF
+"""inc, dec, call, jmp, push"""
 _BY_PC = (b"\x15", b"\x25")
 """ModRM bytes of calls and jumps to the value of a word at a distance from the instruction."""
 _PUSH, _MOVE, _MOVE_WIDE = 0x68, range(0xB8, 0xC0), 0xC7
 _ARITHMETIC, _ARITHMETIC_SHORT, _SUMS = 0x81, 0x83, (0, 5, 7)
-"""Opcodes with an immediate, and the middle of the ModRM byte for add, sub and cmp."""
+"""Opcodes with an immediate, and bits 3 to 5 of the ModRM byte for add, sub and cmp."""
 _REGISTER, _NO_BASE, _SIB = 3, 5, 4
 
 

@@ -92,7 +92,9 @@ class Machine(NamedTuple):
     stack_alignment: int
     """Alignment of a CFA by the ABI, in bytes."""
     own_convention: tuple[int, ...]
-    """The registers that a call changes that leaves its return address in another register than the ABI's."""
+    """The registers that a call with a special calling convention may change.
+
+Such a call leaves its return address in another register than the ABI's: ``brasl %r0,__fentry__``."""
     ra_slot: int | None
     """Offset of the return address from the CFA at a function's entry; ``None``: it is in its register."""
     max_size: int

@@ -95,7 +95,7 @@ def switched_off(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[str
 def late(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[str]:
     """Return the messages for two libraries that were loaded just before a stop."""
     inside = Program(debugger)
-    new_modules = importlib.import_module("lldb_plugin.new_modules")
+    new_modules = importlib.import_module("lldb_plugin.lifecycle.new_modules")
     with inside.started(program), contextlib.redirect_stderr(io.StringIO()) as said:
         for _ in range(2):
             new_modules._late.fit(inside.target, inside.target.GetProcess().GetStopID())
@@ -105,7 +105,7 @@ def late(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[str]:
 def registering(debugger: lldb.SBDebugger, program: dict[str, Any]) -> int:
     """Return how many frames there are after a command has set the mode while the plugin registers the provider."""
     inside = Program(debugger)
-    stop_hooks: Any = importlib.import_module("lldb_plugin.stop_hooks")
+    stop_hooks: Any = importlib.import_module("lldb_plugin.lifecycle.stop_hooks")
     add, begun, goes_on = stop_hooks.add, threading.Event(), threading.Event()
 
     def slow(target: lldb.SBTarget) -> None:
@@ -128,7 +128,7 @@ def registering(debugger: lldb.SBDebugger, program: dict[str, Any]) -> int:
 def beside_commands(debugger: lldb.SBDebugger, program: dict[str, Any], times: int) -> list[str]:
     """Return the threads that a command shows while another thread enables and disables the plugin's hook."""
     inside = Program(debugger)
-    stop_hooks = importlib.import_module("lldb_plugin.stop_hooks")
+    stop_hooks = importlib.import_module("lldb_plugin.lifecycle.stop_hooks")
     interpreter = debugger.GetCommandInterpreter()
     shown = set()
     with inside.started(program):
@@ -244,7 +244,7 @@ def _step(inside: Program, stops: int) -> dict[str, Any]:
 def _vain_waits() -> Iterator[list[float]]:
     """Yield a list that gets the seconds of each long wait of the plugin for a lock that it did not get."""
     users = [module for name, module in sys.modules.items() if name.startswith("lldb_plugin.")]
-    lock = importlib.import_module("lldb_plugin.lock")
+    lock = importlib.import_module("lldb_plugin.interface.lock")
     acquire, vain = lock.acquire, []
 
     def watched_acquire(mutex: lldb.SBMutex, seconds: float) -> bool:

@@ -1,0 +1,27 @@
+"""Measures whole processes in processor time: other work on the machine changes that less than the time on the wall."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from bench.report import BenchError
+
+COMMAND = (sys.executable, "-m", "sframe_unwind")
+_TIMEOUT = 600
+
+
+def processor_time(command: Sequence[str], statuses: Sequence[int] = (0,)) -> float:
+    """Run a command without its output, and return its processor time in seconds.
+
+    :param statuses: the expected exit statuses.
+    :raises BenchError: it ended with another one.
+    """
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=_TIMEOUT, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode not in statuses:
+        raise BenchError(f"{' '.join(command)}: exit status {done.returncode}: {done.stderr[-200:]!r}")
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime

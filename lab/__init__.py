@@ -1,0 +1,1 @@
+"""Studies, campaigns and oracles: README.md says which question each answers."""

@@ -1,0 +1,1 @@
+"""Decoders of DWARF CFI, compared on real libraries."""

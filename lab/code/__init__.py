@@ -1,0 +1,1 @@
+"""Campaigns against the proofs by machine code: execution, random functions, changed rows."""

@@ -1,0 +1,312 @@
+"""Executes functions from random states and compares the rows of their CFI with the results."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from elftools.elf.elffile import ELFFile
+
+from lab.code.executed.stub import GRANULES, Stopped, Stub
+from sframe_unwind.code.machines import MACHINES, Machine
+from tests.code.assembled import BINUTILS, TARGETS, assemble
+from tests.hanging import HANG
+from tools.binutils import provide
+
+_MASK = (1 << 64) - 1
+_STACK, _DATA = 1 << 16, 1 << 12
+_TEXT = "-Ttext-segment=0x5a5a12340000"
+"""Address of the program: one whose upper half is not 0."""
+_MOST_STEPS = 300
+"""Maximum number of steps in one execution of a function."""
+_SIGNED = "signed"
+"""The key of a row for whether the return address is signed."""
+_CERTAIN = 3
+"""Number of doubts that make a row wrong."""
+_UNSIGNED = (1 << 47) - 1
+"""The bits of an address that signing leaves unchanged."""
+_ALIGNMENTS = 64
+"""Number of multiples of the ABI's alignment by which stack pointers at the entry differ."""
+_WINDOW = 512
+"""Number of bytes of the stack on either side of the CFA that are read at each step."""
+
+_MACROS = """
+    .macro function name
+    .globl \\name
+    .type \\name,%function
+\\name:
+    .cfi_startproc
+    .endm
+    .macro end name
+    .cfi_endproc
+    .size \\name,.-\\name
+    .endm
+"""
+_HELPERS = {
+    "amd64": """
+    function helper_keeps; ret; end helper_keeps
+    function helper
+    mov $1,%eax; mov %rax,%rcx; mov %rax,%rdx; mov %rax,%rsi; mov %rax,%rdi
+    mov %rax,%r8; mov %rax,%r9; mov %rax,%r10; mov %rax,%r11; ret
+    end helper
+    function helper_zeroes_fp; xor %ebp,%ebp; .cfi_undefined %rbp; ret; end helper_zeroes_fp
+    function helper_pops_8; ret $8; end helper_pops_8
+    function helper_pops_16; ret $16; end helper_pops_16
+    function helper_traps; ud2; end helper_traps
+""",
+    "aarch64": """
+    .arch armv8.6-a+sve+memtag
+    .macro in_vectors base, granules, offset
+    .cfi_escape 0x0f,11,\\base,0,0x92,46,0,0x08,\\granules,0x1e,0x23,\\offset,0x22
+    .endm
+    function helper_keeps; ret; end helper_keeps
+    function helper
+    mov x0,#1; mov x1,x0; mov x2,x0; mov x3,x0; mov x4,x0; mov x5,x0; mov x6,x0; mov x7,x0; mov x8,x0
+    mov x9,x0; mov x10,x0; mov x11,x0; mov x12,x0; mov x13,x0; mov x14,x0; mov x15,x0; mov x16,x0; mov x17,x0
+    fmov d0,x0; fmov d1,x0; fmov d16,x0; ret
+    end helper
+    function helper_zeroes_fp; mov x29,#0; .cfi_undefined x29; ret; end helper_zeroes_fp
+    function helper_pops_16; add sp,sp,#16; .cfi_def_cfa_offset -16; ret; end helper_pops_16
+    function helper_traps; brk #1; end helper_traps
+""",
+    "s390x": """
+    function helper_keeps; br %r14; end helper_keeps
+    function helper
+    lghi %r1,1; lgr %r0,%r1; lgr %r2,%r1; lgr %r3,%r1; lgr %r4,%r1; lgr %r5,%r1
+    ldgr %f0,%r1; ldgr %f2,%r1; ldgr %f4,%r1; br %r14
+    end helper
+    function helper_zeroes_fp; lghi %r11,0; .cfi_undefined %r11; br %r14; end helper_zeroes_fp
+    function helper_pops_16; la %r15,16(%r15); .cfi_def_cfa_offset 144; br %r14; end helper_pops_16
+    function helper_saves
+    stmg %r6,%r15,48(%r15); .cfi_offset %r11,-72; .cfi_offset %r14,-48; lghi %r11,1
+    lmg %r6,%r15,48(%r15); .cfi_restore %r11; .cfi_restore %r14; br %r14
+    end helper_saves
+    function helper_traps
+    .insn e,0x0001
+    end helper_traps
+""",
+}
+"""The functions that the tested functions call."""
+_ARGUMENTS = {"amd64": (5, 4), "aarch64": (0, 1), "s390x": (2, 3)}
+"""The DWARF numbers of the registers of the first two arguments."""
+
+
+class Program(NamedTuple):
+    """A linked program with functions to execute."""
+
+    path: Path
+    symbols: Mapping[str, int]
+    addresses: tuple[int, ...]
+    """Addresses at which another row begins."""
+    rows: tuple[Mapping[Any, Any] | None, ...]
+    """For each of these addresses, the row of the CFI from there on, by pyelftools."""
+    starts: tuple[int, ...]
+    """Start addresses of functions."""
+
+    def row(self, pc: int) -> Mapping[Any, Any] | None:
+        """Return the row for an address; ``None``: there is none."""
+        at = bisect_right(self.addresses, pc)
+        return self.rows[at - 1] if at else None
+
+    def start(self, pc: int) -> int:
+        """Return the start of the function that contains an address."""
+        at = bisect_right(self.starts, pc)
+        return self.starts[at - 1] if at else 0
+
+
+def link(machine: str, functions: str, names: list[str], path: Path) -> Program:
+    """Assemble and link functions to a program that QEMU can execute.
+
+    :param functions: assembly.
+    :param names: names of the functions, each of which may be called.
+    """
+    pointers = "".join(f"\t.quad {name}\n" for name in names)
+    # The lowest byte of the return addresses is 8: otherwise, storing a 0 or a 1 there, or setting one of its lowest
+    # bits, would not be noticed.
+    source = f"""\t.text
+\t.globl _start
+_start:\t.fill 2,4,0
+the_end:\tnop
+\tnop
+{_MACROS}{_HELPERS[machine]}
+{functions}
+\t.section .init_array,"aw"
+\t.balign 8
+{pointers}
+\t.bss
+\t.balign 4096
+data:\t.space {_DATA}
+stack:\t.space {2 * _STACK}
+"""
+    object_path = assemble(machine, source, path.with_suffix(".o"))
+    target, options = TARGETS[machine]
+    tools = provide(BINUTILS, target)
+    subprocess.run([str(tools / "ld"), *options, _TEXT, str(object_path), "-o", str(path)], check=True, timeout=HANG)
+    with path.open("rb") as file:
+        elf = ELFFile(file)
+        table: Any = elf.get_section_by_name(".symtab")
+        symbols = {symbol.name: symbol["st_value"] for symbol in table.iter_symbols() if symbol.name}
+        rows: list[tuple[int, Mapping[Any, Any] | None]] = []
+        starts: list[int] = []
+        for entry in elf.get_dwarf_info().EH_CFI_entries():
+            if "initial_location" in entry.header:
+                signing = _signing(entry)
+                for row in entry.get_decoded().table:
+                    is_signed = sum(address <= row["pc"] for address in signing) % 2
+                    rows.append((row["pc"], {**row, _SIGNED: bool(is_signed)}))
+                rows.append((entry["initial_location"] + entry["address_range"], None))
+                starts.append(entry["initial_location"])
+    ordered = sorted(rows, key=lambda entry: (entry[0], entry[1] is not None))
+    addresses = tuple(address for address, _ in ordered)
+    return Program(path, symbols, addresses, tuple(row for _, row in ordered), tuple(sorted(starts)))
+
+
+def _signing(entry: Any) -> list[int]:
+    """Return the addresses where a return address starts or stops being signed; pyelftools has no row for this."""
+    address, found = entry["initial_location"], []
+    for instruction in entry.instructions:
+        name = str(instruction.opcode.FQN)
+        if name.startswith("DW_CFA_advance_loc"):
+            address += instruction.args[0] * entry.cie["code_alignment_factor"]
+        elif name == "DW_CFA_AARCH64_negate_ra_state":
+            found.append(address)
+    return found
+
+
+class Entered(NamedTuple):
+    """The values that a rule has to find."""
+
+    cfa: int
+    ra: int
+    fp: int
+
+
+class Judge:
+    """Executes the functions of one program."""
+
+    def __init__(self, machine: str, program: Program, stub: Stub) -> None:
+        self._machine: Machine = MACHINES[machine]
+        self._arch = self._machine.arch
+        self._program = program
+        self._stub = stub
+        self._arguments = _ARGUMENTS[machine]
+        self._stack = program.symbols["stack"] + _STACK
+        self._data = program.symbols["data"]
+        self._end = program.symbols["the_end"]
+
+    def wrong(self, name: str, random_: random.Random, runs: int) -> dict[int, bool]:
+        """Execute a function several times; return whether its rows are wrong, by the addresses that were reached."""
+        found: Counter[int] = Counter()
+        for number in range(runs):
+            for at, wanted in self.reached(name, random_, number):
+                row = self._program.row(at.pc)
+                if row is not None:
+                    found[at.pc] += self._doubt(row, at, wanted)
+        return {pc: doubt >= _CERTAIN for pc, doubt in found.items()}
+
+    def _entered(self, start: int, random_: random.Random, number: int) -> tuple[Stopped, Entered]:
+        """Set the program to a function's entry, with a random state."""
+        machine, arch = self._machine, self._arch
+        registers = [random_.getrandbits(64) for _ in machine.general]
+        registers[self._arguments[0]] = self._data + 256
+        registers[self._arguments[1]] = number % 8
+        sp = self._stack + random_.randrange(_ALIGNMENTS) * 16 + machine.sp_at_entry % 16
+        registers[arch.sp] = sp
+        self._stub.write(self._data, random_.randbytes(_DATA // 4))
+        self._stub.write(self._stack - _WINDOW, random_.randbytes(16 * _ALIGNMENTS + 2 * _WINDOW))
+        if arch.ra is None:
+            self._stub.write(sp, self._end.to_bytes(8, arch.byteorder))
+        else:
+            registers[arch.ra] = self._end
+        self._stub.fill_floating(random.Random(number))
+        entered = Stopped(start, tuple(registers))
+        self._stub.place(entered)
+        return entered, Entered(sp - machine.sp_at_entry & _MASK, self._end, registers[arch.fp])
+
+    def reached(self, name: str, random_: random.Random, number: int) -> Iterator[tuple[Stopped, Entered]]:
+        """Execute a function once.  Yield the state before each of its own instructions, with the frame to be found.
+
+        :param number: the second argument of the function is this number modulo 8.
+        """
+        names = self._program.symbols
+        own = {names[name], names.get(f"{name}.cold", 0)}
+        at, wanted = self._entered(names[name], random_, number)
+        previous, is_call = None, False
+        for _ in range(_MOST_STEPS):
+            if self._program.start(at.pc) in own and at.pc != previous:
+                yield at, wanted
+            previous = at.pc  # QEMU stops within instructions that repeat themselves
+            if at.pc == self._end or not self._stub.step():
+                return
+            before, at = at, self._stub.stopped()
+            if self._program.start(before.pc) in own:
+                is_call = self._is_call(before, at)
+            if not is_call and self._program.start(at.pc) in own and self._is_return(before, at):
+                return
+
+    def _is_call(self, before: Stopped, at: Stopped) -> bool:
+        """Return whether an instruction was a call, by the link register after it."""
+        link = self._arch.ra
+        return link is None or 0 < at.registers[link] - before.pc <= self._machine.max_size
+
+    def _is_return(self, before: Stopped, at: Stopped) -> bool:
+        """Return whether an instruction has jumped to the address in the link register.
+
+        A function that leaves its return address there for its own call returns this way, without a frame.
+        """
+        link = self._arch.ra
+        is_next = 0 < at.pc - before.pc <= self._machine.max_size
+        return link is not None and at.pc == at.registers[link] and not is_next
+
+    def _doubt(self, row: Mapping[Any, Any], at: Stopped, wanted: Entered) -> int:
+        """Return 0 for a row that is right, :data:`_CERTAIN` for one that is wrong, and 1 for one that may be wrong.
+
+        One in 128 authentication codes is equal to none.
+        """
+        rule = row["cfa"]
+        cfa = self._expression(rule.expr, at) if rule.reg is None else at.registers[rule.reg] + rule.offset & _MASK
+        arch = self._arch
+        ra = self._register(row.get(arch.return_column), arch.return_column, at, wanted.cfa)
+        fp = self._register(row.get(arch.fp), arch.fp, at, wanted.cfa)
+        plain = ra & _UNSIGNED if ra is not None and row[_SIGNED] else ra
+        if cfa != wanted.cfa or plain != wanted.ra or fp != wanted.fp:
+            return _CERTAIN
+        return int(row[_SIGNED] and ra == wanted.ra)
+
+    def _register(self, rule: Any, number: int, at: Stopped, cfa: int) -> int | None:
+        """Return the caller's value of a register by a rule, given the right CFA: a wrong CFA is already an error."""
+        if rule is None or rule.type == "SAME_VALUE":
+            return at.registers[number] if number < len(at.registers) else None
+        if rule.type == "OFFSET":
+            return self._word(cfa + rule.arg)
+        if rule.type == "REGISTER":
+            return self._other(rule.arg, at)
+        assert rule.type == "EXPRESSION", rule.type
+        address = self._expression(rule.arg, at)
+        return None if address is None else self._word(address)
+
+    def _other(self, number: int, at: Stopped) -> int | None:
+        if number < len(at.registers):
+            return at.registers[number]
+        return self._stub.floating(number - len(at.registers))
+
+    def _expression(self, expression: list[int], at: Stopped) -> int | None:
+        """Evaluate a register plus an offset, the word at that address, or a number of vector lengths more."""
+        operation, offset, *rest = expression
+        assert 0x70 <= operation <= 0x8F, expression  # DW_OP_bregN
+        address = at.registers[operation - 0x70] + (offset - 128 if offset > 63 else offset) & _MASK
+        if rest[:4] == [0x92, 46, 0, 0x08]:  # DW_OP_bregx VG, DW_OP_const1u
+            lengths, times, add_constant, added, add = rest[4:]
+            assert (times, add_constant, add) == (0x1E, 0x23, 0x22), expression
+            return address + GRANULES * lengths + added & _MASK
+        assert rest in ([], [6]), expression  # DW_OP_deref
+        return self._word(address) if rest else address
+
+    def _word(self, address: int) -> int | None:
+        raw = self._stub.read(address & _MASK, 8)
+        return int.from_bytes(raw, self._arch.byteorder) if len(raw) == 8 else None

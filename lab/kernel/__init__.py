@@ -1,0 +1,1 @@
+"""Linux kernels in QEMU, stopped and dumped under both debuggers."""

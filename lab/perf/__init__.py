@@ -1,0 +1,1 @@
+"""Recordings of `perf`, with the stacks of `perf script`."""

@@ -1,0 +1,37 @@
+"""Unwinds frames that neither SFrame nor LLDB unwinds: by the registers that the kernel saved, or by DWARF CFI.
+
+LLDB's own stack can end before SFrame's: at the first frame of run-time code, at a signed return address, at a signal
+trampoline without CFI.  If SFrame then reaches code without SFrame, LLDB has no frame there.  The last of LLDB's frames
+is also tried: LLDB may have missed its caller.  In the entry code of a Linux kernel, LLDB guesses, so it is not asked
+there.
+"""
+
+from __future__ import annotations
+
+from lldb_plugin.frames.native import NativeStack
+from lldb_plugin.process.process import Process
+from sframe_unwind.kernel.unwinder import KernelUnwinder
+from sframe_unwind.memory import ReadRegister, ReadWord
+from sframe_unwind.unwind import signal_frame
+from sframe_unwind.unwind.cfi_fallback import CfiFallback
+from sframe_unwind.unwind.walk import FallbackUnwinder, Registers, UnwindResult
+
+
+def fallback(process: Process, native: NativeStack, read_word: ReadWord) -> FallbackUnwinder:
+    """Return LLDB's unwinder, followed by others for the frames for which LLDB has no caller."""
+    other = native.other()
+    cfi = CfiFallback(process.arch, process.modules.cfi_match, read_word, process.pac_mask)
+
+    kernel = process.kernel_at(native.innermost.pc)
+    entry_code = KernelUnwinder(kernel, read_word) if kernel is not None else None
+
+    def unwind(registers: Registers, interrupted: bool, read_register: ReadRegister | None) -> UnwindResult | None:
+        return (
+            (entry_code.unwind(registers, interrupted, read_register) if entry_code is not None else None)
+            or other.unwind(registers, interrupted, read_register)
+            or signal_frame.unwind(process.arch, process.read, read_word, registers)
+            or cfi.unwind(registers, interrupted, read_register if interrupted else None)
+            or (entry_code.unwind_leaf(registers, interrupted, read_register) if entry_code is not None else None)
+        )
+
+    return FallbackUnwinder(other.name, unwind)

@@ -1,0 +1,37 @@
+"""Frames of scripts that LLDB 22 takes for one another.
+
+LLDB numbers the frames of scripts in a list, in place of their CFAs, and finds a frame again by this number and its
+function.  LLDB 22 begins with 0 again each time it takes further frames.  A step that ends in a caller takes frames 0
+and 1, and everything else later: if both are of scripts, frames 1 and 2 get the same number.
+"""
+
+from __future__ import annotations
+
+from lldb_plugin.frames.frame_plan import FramePlan, Own
+from lldb_plugin.frames.native import NativeStack
+from lldb_plugin.version import MAJOR
+
+_NUMBERS_ANEW = MAJOR <= 22
+"""Whether LLDB begins with 0 again (``SyntheticStackFrameList::FetchFramesUpTo``)."""
+
+
+def told_apart(planned: FramePlan, native: NativeStack) -> FramePlan:
+    """Choose LLDB's own frame 1 if LLDB would take SFrame's frame 2 for frame 1, and has the same frame 1.
+
+    In a recursion, it would show pc, line and variables of frame 1 also for frame 2, to everybody but `bt`.
+    """
+    if not _NUMBERS_ANEW or len(planned.shown) < 3:
+        return planned
+    inner, outer, frame = planned.shown[1], planned.shown[2], planned.walked[1]
+    if isinstance(inner, int) or isinstance(outer, int) or frame is None or not _are_of_one_function(inner, outer):
+        return planned
+    own = native.caller(native.frames[0])
+    if own is None or own.indexes != (1,) or (own.pc, own.sp) != (frame.pc, frame.sp):
+        return planned
+    return planned._replace(shown=(planned.shown[0], 1, *planned.shown[2:]))
+
+
+def _are_of_one_function(one: Own, other: Own) -> bool:
+    contexts = one.scope.context, other.scope.context
+    functions = [(context.GetFunction(), context.GetSymbol()) for context in contexts]
+    return bool(functions[0] == functions[1])

@@ -1,0 +1,1 @@
+"""Small tools for LLDB's interface: locks, commands, and lines for the user."""

@@ -1,0 +1,55 @@
+"""Runs commands of LLDB for the plugin itself."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+
+import lldb
+
+from lldb_plugin.interface.telling import report
+
+
+def run(debugger: lldb.SBDebugger, command: str, target: lldb.SBTarget | None = None) -> str:
+    """Run a command without showing its output; return the output.  A failure is reported."""
+    result = lldb.SBCommandReturnObject()
+    interpreter = debugger.GetCommandInterpreter()
+    if target is None:
+        interpreter.HandleCommand(command, result)
+    else:
+        interpreter.HandleCommand(command, lldb.SBExecutionContext(target), result)
+    if not result.Succeeded():
+        report(f"{command}: {result.GetError().strip()}")
+    return result.GetOutput() or ""
+
+
+class _OwnInterpreter:
+    """An interpreter for commands of the plugin, in the targets of all debuggers.
+
+    An interpreter keeps the contexts of its commands in one stack, without a lock.  Beside a command of the user in
+    another thread, that command could get the context of the plugin's, or LLDB could crash.
+
+    While a command runs, others wait: they must not hold a lock of LLDB that the command needs.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    @functools.cached_property
+    def _debugger(self) -> lldb.SBDebugger:
+        debugger = lldb.SBDebugger.Create(False)
+        # LLDB shows a warning in each debugger, and the user's shows it already.  Its output stays: LLDB gives Python
+        # the output of the debugger for which it runs a script, while another thread may be printing.
+        debugger.SetErrorFile(lldb.SBFile(os.open(os.devnull, os.O_WRONLY), "w", True))
+        return debugger
+
+    def run(self, command: str, context: lldb.SBExecutionContext) -> str:
+        """Run a command and return its output; a failure is not shown."""
+        result = lldb.SBCommandReturnObject()
+        with self._lock:
+            self._debugger.GetCommandInterpreter().HandleCommand(command, context, result)
+        return result.GetOutput() or ""
+
+
+OWN = _OwnInterpreter()

@@ -1,0 +1,1 @@
+"""What happens when: modules come, processes start and stop, LLDB asks for frames."""

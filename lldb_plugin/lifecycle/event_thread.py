@@ -1,0 +1,94 @@
+"""LLDB's event thread, which shows a stopped thread again when a frame provider is registered or removed.
+
+:mod:`lldb_plugin.lifecycle.stack_changes` keeps it from hearing of that.  Where that is not possible, what it shows
+must not coincide with a command: LLDB 22.1.0 fetches frames without a lock, so two threads get them in disorder.  In
+every version, a command that waits for the process can wait for the event thread while that thread waits for the
+command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from pathlib import Path
+
+import lldb
+
+from lldb_plugin.session import SESSION
+
+_EVENT_THREAD = "dbg.evt-handler"
+"""LLDB's name of the thread."""
+_PATIENCE = 2.0
+"""Seconds to wait for the event thread, which may belong to another debugger of this LLDB."""
+_SLEEP = 0.1
+"""Seconds after which an event thread that sleeps has no event of this debugger."""
+_NAP = 0.001
+
+
+def settle(debugger: lldb.SBDebugger) -> None:
+    """Return when the event thread has handled everything that it has been told so far."""
+    threads = _event_threads()
+    if threading.get_native_id() in threads:
+        _drop_stack_changes(debugger.GetListener())
+    elif threads:
+        _await(debugger.GetListener(), threads)
+
+
+def is_current() -> bool:
+    """Return whether this is an event thread."""
+    return threading.get_native_id() in _event_threads()
+
+
+def _event_threads() -> set[int]:
+    """Return the system's ids of the event threads: a script that made its own debugger has none."""
+    found = set()
+    for name in Path("/proc/self/task").glob("*/comm"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            if name.read_text(encoding="utf-8").strip() == _EVENT_THREAD:
+                found.add(int(name.parent.name))
+    return found
+
+
+def _await(listener: lldb.SBListener, threads: set[int]) -> None:
+    """Wait for the event thread, from another thread.
+
+    Events are handled in order: when the plugin's marker event has been handled, so have all events before it.  If all
+    event threads sleep meanwhile, they belong to other debuggers, or wait for this thread.
+    """
+    broadcaster, event = lldb.SBBroadcaster("sframe-unwind"), lldb.SBEvent()
+    listener.StartListeningForEvents(broadcaster, 1)
+    broadcaster.BroadcastEventByType(1, False)
+    started = worked = time.monotonic()
+    while listener.PeekAtNextEventForBroadcaster(broadcaster, event):
+        now = time.monotonic()
+        if SESSION.deciding:
+            started = worked = now
+        elif any(map(_works, threads)):
+            worked = now
+        if now - started > _PATIENCE or now - worked > _SLEEP:
+            listener.GetNextEventForBroadcaster(broadcaster, event)
+            break
+        time.sleep(_NAP)
+    listener.StopListeningForEvents(broadcaster, 1)
+
+
+def _works(thread: int) -> bool:
+    """Return whether a thread of this process runs, or would if there were a processor for it."""
+    try:
+        state = Path(f"/proc/self/task/{thread}/stat").read_text(encoding="utf-8").rpartition(") ")[2][:1]
+    except OSError:  # it has ended
+        return False
+    return state != "S"
+
+
+def _drop_stack_changes(listener: lldb.SBListener) -> None:
+    """Remove the events that a registration has just sent, from the event thread itself."""
+    event = lldb.SBEvent()
+    while listener.PeekAtNextEvent(event) and _is_stack_change(event) and listener.GetNextEvent(event):
+        pass
+
+
+def _is_stack_change(event: lldb.SBEvent) -> bool:
+    of_thread = event.GetBroadcasterClass() == lldb.SBThread.GetBroadcasterClassName()
+    return bool(of_thread and event.GetType() == lldb.SBThread.eBroadcastBitStackChanged)

@@ -1,0 +1,50 @@
+"""The plugin's stop-hook, which a target has from the moment on when it gets the frame provider.
+
+A stop-hook changes how LLDB treats those of the user: it prints a header for each hook where several are active, and
+the process stays stopped if one of them does not ask to continue.  So the hook is active only while SFrame changes a
+stack.  To add one, LLDB takes its lock for parsing options, which is not possible while it asks for frames; to enable
+one, it does not.  The hook does not run when LLDB gains control of a process: after `gdb-remote`, LLDB 22 and 23 would
+then show no thread.
+"""
+
+from __future__ import annotations
+
+import lldb
+
+from lldb_plugin.interface.interpreter import OWN
+
+_CLASS = "sframe_lldb.SFrameStopHook"
+"""The class of the hook, in the module in which LLDB looks for it."""
+
+_hooks: dict[int, str] = {}
+"""By target, LLDB's number of the hook."""
+_active: set[int] = set()
+"""The targets in which it is enabled."""
+
+
+def add(target: lldb.SBTarget) -> None:
+    """Make the hook of a target, which is not active yet; a second call changes nothing."""
+    if target.GetGloballyUniqueID() in _hooks:
+        return
+    context = lldb.SBExecutionContext(target)
+    said = OWN.run(f"target stop-hook add -I false -P {_CLASS}", context)
+    hook = _hooks[target.GetGloballyUniqueID()] = said.partition("#")[2].partition(" ")[0]
+    OWN.run(f"target stop-hook disable {hook}", context)
+
+
+def need(target: lldb.SBTarget) -> None:
+    """Enable the hook; this waits for no lock of LLDB's."""
+    _switch("enable", target, is_active=False)
+
+
+def need_no_more(target: lldb.SBTarget) -> None:
+    """Disable the hook, as SFrame changes no stack of a target."""
+    _switch("disable", target, is_active=True)
+
+
+def _switch(action: str, target: lldb.SBTarget, is_active: bool) -> None:
+    """Enable or disable the hook of a target; nothing happens if the user has deleted it."""
+    number = target.GetGloballyUniqueID()
+    if number in _hooks and (number in _active) == is_active:
+        (_active.discard if is_active else _active.add)(number)
+        OWN.run(f"target stop-hook {action} {_hooks[number]}", lldb.SBExecutionContext(target))
