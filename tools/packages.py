@@ -54,6 +54,8 @@ TEST_PACKAGES = (
         "programs that are rewritten after linking",
         tuple(f"bolt-{version}" for version in range(17, 24)),
     ),
+    # In Debian 12, binutils contains it.
+    Package("binutils-gold", "ld.gold", "copies of programs of other linkers"),
     Package("patchelf", "patchelf", "the copies that convert makes are rewritten"),
     Package("musl-tools", "musl-gcc", "copies of programs of other C libraries"),
     Package("golang-go", "go", "copies of programs of other compilers"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import gdb
 
+from sframe_unwind.report.stack import SIGNAL_FRAME
 from tests.gdb.inside.frames import KINDS, chain
 from tests.gdb.inside.program import execute, resume, run_to, stopped
 
@@ -17,6 +18,8 @@ def collect(
     program: dict[str, Any], sysroot: str, commands: list[str], by_hand: dict[str, str], folder: str
 ) -> dict[str, Any]:
     """Return the stacks at each stop, the output of the commands at the end and in a core file, and the core file.
+
+    `saved` is whether the core file has the code of the signal trampoline.
 
     :param by_hand: registers and expressions; the stack that GDB itself gives with these values comes last.
     """
@@ -50,8 +53,10 @@ def collect(
             (core,) = Path(folder).glob("qemu_*.core")
     execute(f"core-file {core}")
     dead = [attempt(command) for command in commands]
+    trampolines = {frame["pc"] for stop in stops for frame in stop if frame["name"] == SIGNAL_FRAME}
+    saved = all(attempt(f"x/i {pc:#x}")[0] for pc in trampolines)
     execute("core-file")
-    return {"stops": stops, "live": live, "dead": dead, "core": str(core), "selected": selected}
+    return {"stops": stops, "live": live, "dead": dead, "core": str(core), "selected": selected, "saved": saved}
 
 
 def attempt(command: str) -> list[Any]:
@@ -65,7 +70,7 @@ def attempt(command: str) -> list[Any]:
 def _frames() -> list[dict[str, Any]]:
     return [
         {
-            "name": "<signal handler called>" if frame.type() == gdb.SIGTRAMP_FRAME else frame.name() or "??",
+            "name": SIGNAL_FRAME if frame.type() == gdb.SIGTRAMP_FRAME else frame.name() or "??",
             "pc": frame.pc(),
             "sp": int(frame.read_register("sp")) & (1 << 64) - 1,
         }
