@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ def collect(
 ) -> dict[str, Any]:
     """Return the stacks at each stop, the output of the commands at the end and in a core file, and the core file.
 
-    `saved` is whether the core file has the code of the signal trampoline.
+    `saved` is whether GDB can read the signal trampoline's code in the core file.
 
     :param by_hand: registers and expressions; the stack that GDB itself gives with these values comes last.
     """
@@ -53,8 +54,8 @@ def collect(
             (core,) = Path(folder).glob("qemu_*.core")
     execute(f"core-file {core}")
     dead = [attempt(command) for command in commands]
-    trampolines = {frame["pc"] for stop in stops for frame in stop if frame["name"] == SIGNAL_FRAME}
-    saved = all(attempt(f"x/i {pc:#x}")[0] for pc in trampolines)
+    trampolines = {pc for _, text in live for pc in re.findall(rf"^#\d+ +(0x[0-9a-f]+)  {SIGNAL_FRAME}", text, re.M)}
+    saved = all(attempt(f"x/i {pc}")[0] for pc in trampolines)
     execute("core-file")
     return {"stops": stops, "live": live, "dead": dead, "core": str(core), "selected": selected, "saved": saved}
 
