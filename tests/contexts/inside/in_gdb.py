@@ -20,7 +20,7 @@ def collect(
 ) -> dict[str, Any]:
     """Return the stacks at each stop, the output of the commands at the end and in a core file, and the core file.
 
-    `saved` is whether GDB can read the signal trampoline's code in the core file.
+    `saved` is whether the core file has the code of the signal trampoline, of which GDB else shows zeros.
 
     :param by_hand: registers and expressions; the stack that GDB itself gives with these values comes last.
     """
@@ -40,6 +40,8 @@ def collect(
             stops.append(_frames())
         # A core file has no program to call a function in.
         live = [attempt(command) for command in [*commands, "sframe bt -ucontext make(0,0,0)"]]
+        pcs = {pc for _, text in live for pc in re.findall(rf"^#\d+ +(0x[0-9a-f]+)  {SIGNAL_FRAME}", text, re.M)}
+        trampolines = {command: attempt(command) for command in (f"output *(int *) {pc}" for pc in pcs)}
         selected = gdb.selected_frame().name()
         core = Path(folder) / "by-gdb"
         if not program["emulator"]:
@@ -54,8 +56,7 @@ def collect(
             (core,) = Path(folder).glob("qemu_*.core")
     execute(f"core-file {core}")
     dead = [attempt(command) for command in commands]
-    trampolines = {pc for _, text in live for pc in re.findall(rf"^#\d+ +(0x[0-9a-f]+)  {SIGNAL_FRAME}", text, re.M)}
-    saved = all(attempt(f"x/i {pc}")[0] for pc in trampolines)
+    saved = all(attempt(command) == instruction for command, instruction in trampolines.items())
     execute("core-file")
     return {"stops": stops, "live": live, "dead": dead, "core": str(core), "selected": selected, "saved": saved}
 
