@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import lldb
 
+from lldb_plugin.plugin import the_plugin
 from sframe_unwind.debugger import commands
 
 DEBUGGER = "LLDB"
@@ -35,9 +36,7 @@ class Entry:
         result: lldb.SBCommandReturnObject,
     ) -> None:
         """Run the command."""
-        from lldb_plugin.commands.commands import run
-
-        run(self.shared, command, context, result)
+        the_plugin().commands().run(self.shared, command, context, result)
 
 
 class Mode(Entry):
@@ -102,7 +101,5 @@ class SFrameStopHook:
 
     def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
         """Complete what could not be done when LLDB asked for frames, and stay stopped."""
-        from lldb_plugin.lifecycle.stops import at_stop
-
-        at_stop(exe_ctx)
+        the_plugin().engine().at_stop(exe_ctx)
         return True

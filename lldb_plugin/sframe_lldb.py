@@ -5,18 +5,21 @@ plugin.  LLDB finds classes by name only in modules that were imported with that
 here.
 """
 
+import os
 import sys
-from pathlib import Path
 
-_HOME = Path(__file__).resolve().parent.parent
+_HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 # The core is beside this package in a checkout, and above it in an installation.
-_CORE = next((folder for folder in (_HOME, *_HOME.parents) if (folder / "sframe_unwind").is_dir()), _HOME)
-_PLACES = [str(folder) for folder in dict.fromkeys((_HOME, _CORE))]
+_CORE = _HOME
+while not os.path.isdir(os.path.join(_CORE, "sframe_unwind")) and os.path.dirname(_CORE) != _CORE:
+    _CORE = os.path.dirname(_CORE)
+if not os.path.isdir(os.path.join(_CORE, "sframe_unwind")):
+    _CORE = _HOME
+_PLACES = list(dict.fromkeys((_HOME, _CORE)))
 # First in the path during the import, so that the files beside this one are used even if another copy is installed;
 # last afterwards, so that no other file there hides a module of LLDB's own Python.
 sys.path[:0] = _PLACES
 try:
-    from lldb_plugin import plugin
     from lldb_plugin.entry import (  # noqa: F401
         Backtrace,
         Compare,
@@ -29,10 +32,11 @@ try:
         Strict,
         Tasks,
     )
+    from lldb_plugin.plugin import the_plugin
 finally:
     del sys.path[: len(_PLACES)]
     sys.path += _PLACES
 
 
 def __lldb_init_module(debugger, _internal_dict):  # type: ignore[no-untyped-def]  # LLDB's name for it
-    plugin.start(debugger)
+    the_plugin().start(debugger)

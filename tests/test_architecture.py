@@ -11,6 +11,7 @@ import pytest
 
 from sframe_unwind.arch import Arch
 from tests.imports import Import, imports_of
+from tests.module_state import mutable_state
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 CORE = "sframe_unwind"
@@ -46,6 +47,7 @@ LAYERS = (
     "convert",
     "survey",
     "perf",
+    "show",
     "cli",
 )
 """Each imports only those before it."""
@@ -55,7 +57,7 @@ WITH_PYELFTOOLS = ("elf._reader",)
 
 READING_FILES = (
     *("elf", "source", "process", "code.elf_image", "code.code_relocations", "verify", "lint", "convert", "survey"),
-    *("runtime_code.jit", "runtime_code.file_symbols", "perf", "cli", "__init__"),
+    *("runtime_code.jit", "runtime_code.file_symbols", "perf", "show", "cli", "__init__"),
 )
 """Packages that import ``elf``, and with it pyelftools.  A debugger's Python may lack pyelftools, and must load without
 it all that a stack needs."""
@@ -63,10 +65,18 @@ it all that a stack needs."""
 NAMES_OF_MACHINES = ("arch", "elf")
 """The packages that may contain pyelftools' names of machines."""
 
+LLDB_PLUGIN = ("version", "interface", "process", "frames", "lifecycle", "commands", "plugin", "entry", "sframe_lldb")
+"""Modules and packages of the LLDB plugin.  Each imports only those before it."""
+
+STATE = {"gdb_plugin": {"_started", "_pointers", "_made"}, "lldb_plugin": {"_PLUGIN"}}
+"""By plugin, its only variables that can change and are in no object."""
+PURE = {"_file_name", "_is_by_gcc"}
+"""Functions that keep results which depend on nothing but the arguments."""
+
 MAX_PARAMETERS = 6
 """The largest number of parameters of a function in the packages that check and write files."""
 
-MAX_ARROWS = 194
+MAX_ARROWS = 207
 """The largest number of pairs of layers of which one imports the other."""
 
 ARCH_IMPORTS = ("address", "arch", "unwind_rule")
@@ -134,6 +144,42 @@ def test_no_circle(package: str) -> None:
         for module in leaves:
             del graph[module]
     assert not graph, f"these modules import each other: {sorted(graph)}"
+
+
+def test_a_package_of_the_lldb_plugin_imports_only_those_before_it() -> None:
+    found = {str(layer(module)) for module in modules("lldb_plugin")} - {"None"}
+    assert found == set(LLDB_PLUGIN)
+    broken = [
+        one
+        for one in all_imports("lldb_plugin")
+        if one.imported.startswith("lldb_plugin.")
+        and LLDB_PLUGIN.index(str(layer(one.imported))) > LLDB_PLUGIN.index(str(layer(one.importer)))
+    ]
+    assert not broken, show(broken)
+
+
+@pytest.mark.parametrize("plugin", STATE)
+def test_one_object_owns_the_state_of_a_plugin(plugin: str) -> None:
+    trees = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in modules(plugin).items()}
+    # A tuple with names does not change.
+    classes = frozenset(
+        node.name
+        for tree in trees.values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and "NamedTuple" not in map(ast.unparse, node.bases)
+    )
+    found = [(module, name) for module, tree in trees.items() for name in mutable_state(tree, classes)]
+    assert sorted({name for _, name in found} - PURE) == sorted(STATE[plugin]), found
+
+
+def test_mutable_state_is_found() -> None:
+    lines = (
+        *("A = 1", "B = {1: 2}", "C = NamedTuple('C', [])", "D: list[int] = []", "_e = None", "F = Engine()"),
+        *("G = threading.RLock()", "@functools.cache\ndef h(): pass", "def i():\n    global J\n    J = 1", "K = set()"),
+        *("class L:\n    m = 1", "N: int = 2", "def o():\n    p = []"),
+    )
+    found = mutable_state(ast.parse("\n".join(lines)), frozenset({"Engine"}))
+    assert set(found) == {"D", "_e", "F", "G", "h", "J", "K"}
 
 
 def test_the_core_knows_no_debugger() -> None:

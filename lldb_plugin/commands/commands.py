@@ -7,11 +7,12 @@ from typing import Callable
 
 import lldb
 
-from lldb_plugin import plugin
-from lldb_plugin.commands import changes, conversion, expressions, program_file, stacks
+from lldb_plugin.commands import expressions, program_file, stacks
 from lldb_plugin.commands.contexts import Contexts
+from lldb_plugin.commands.conversion import Conversions
+from lldb_plugin.lifecycle.engine import Engine
 from lldb_plugin.process import modules
-from lldb_plugin.session import SESSION
+from lldb_plugin.version import lacks
 from sframe_unwind.debugger import commands, output
 from sframe_unwind.debugger.code_judge import CodeJudge, code_lines
 from sframe_unwind.debugger.commands import ALL, Arguments, UsageError
@@ -25,26 +26,128 @@ _STOPPED = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateSuspended)
 _GONE = (lldb.eStateInvalid, lldb.eStateUnloaded, lldb.eStateExited, lldb.eStateDetached)
 _SWITCH = {"on": True, "off": False}
 
-
 _Run = Callable[[lldb.SBExecutionContext, Arguments], Sequence[str]]
 """Returns the lines to print."""
 
 
-def run(
-    command: commands.Command, text: str, context: lldb.SBExecutionContext, result: lldb.SBCommandReturnObject
-) -> None:
-    """Run a command; an error becomes one line, and the command has failed.
+class Commands:
+    """The commands of all debuggers."""
 
-    :param text: the rest of the line.
-    """
-    try:
-        lines = _RUNS[command](context, command.parse_line(text, str.split))
-        result.AppendMessage("\n".join(map(printable, lines)))
-        result.SetStatus(lldb.eReturnStatusSuccessFinishResult)
-    except SFrameError as error:
-        result.SetError(f"sframe: {error}")
-    except Exception as error:  # noqa: BLE001  # a traceback does not help the user
-        result.SetError(f"sframe: {type(error).__name__}: {error}")
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._session = engine.session
+        self._conversions = Conversions(engine.report)
+        self._runs: dict[commands.Command, _Run] = {
+            commands.MODE: self._mode,
+            commands.STRICT: self._strict,
+            commands.GENERATE: self._generate,
+            commands.STATUS: self._status,
+            commands.BACKTRACE: self._backtrace,
+            commands.COMPARE: self._compare,
+            commands.EXPLAIN: self._explain,
+            commands.TASKS: self._tasks,
+            commands.CONVERT: self._convert,
+        }
+
+    def run(
+        self, command: commands.Command, text: str, context: lldb.SBExecutionContext, result: lldb.SBCommandReturnObject
+    ) -> None:
+        """Run a command; an error becomes one line, and the command has failed.
+
+        :param text: the rest of the line.
+        """
+        try:
+            lines = self._runs[command](context, command.parse_line(text, str.split))
+            result.AppendMessage("\n".join(map(printable, lines)))
+            result.SetStatus(lldb.eReturnStatusSuccessFinishResult)
+        except SFrameError as error:
+            result.SetError(f"sframe: {error}")
+        except Exception as error:  # noqa: BLE001  # a traceback does not help the user
+            result.SetError(f"sframe: {type(error).__name__}: {error}")
+
+    def _mode(self, _context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
+        """Show or set the mode."""
+        for mode in arguments.rest:
+            if mode not in MODES:
+                raise UsageError(f"mode {mode!r} is not known; {commands.MODE.usage_line()}")
+            self._engine.apply(self._session.settings._replace(mode=mode))
+        return [f"mode {self._session.settings.mode}"]
+
+    def _strict(self, _context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
+        """Show or set whether SFrame's frames are also shown where LLDB's own are the same."""
+        for word in arguments.rest:
+            self._engine.apply(self._session.settings._replace(strict=_on_or_off(word, commands.STRICT)))
+        return [f"strict {'on' if self._session.settings.strict else 'off'}"]
+
+    def _generate(self, _context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
+        """Show or set whether SFrame is generated from CFI for modules that have none."""
+        for word in arguments.rest:
+            self._engine.apply(self._session.settings._replace(generate=_on_or_off(word, commands.GENERATE)))
+        return [f"generate {'on' if self._session.settings.generate else 'off'}"]
+
+    def _status(self, context: lldb.SBExecutionContext, _arguments: Arguments) -> Sequence[str]:
+        """Return the lines of the table."""
+        debugger = f"{lldb.SBDebugger.GetVersionString().splitlines()[0]}; {lacks()}"
+        try:
+            process = self._session.process(_stopped(context))
+        except SFrameError as error:
+            program = context.GetTarget().GetExecutable().fullpath or ""
+            return output.status_without_process(self._session.settings, debugger, str(error), program)
+        lines = output.status_lines(process.modules, self._session.settings, debugger, process.precedence)
+        missing = modules.without_file(context.GetTarget())
+        if missing:
+            lines.append(f"LLDB does not find the files of these, so their SFrame is not known: {', '.join(missing)}")
+        return [*lines, *self._conversions.status_lines(context.GetTarget())]
+
+    def _backtrace(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
+        """Return the stacks."""
+        if arguments.context is not None:
+            (thread,) = _threads(context, arguments)
+            saved = Contexts(context, stacks.take(self._session, thread, 1))
+            return output.backtrace_lines([saved.stack(arguments.context, arguments.limit)], titled=False)
+        shown = (
+            stacks.by_sframe(stacks.take(self._session, thread, arguments.limit), arguments.limit)
+            for thread in _threads(context, arguments)
+        )
+        return output.backtrace_lines(shown, titled=ALL in arguments.options)
+
+    def _compare(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
+        """Return the comparisons."""
+        judge = CodeJudge()
+        compared = []
+        for thread in _threads(context, arguments):
+            snapshot = stacks.take(self._session, thread, arguments.limit)
+            found = stacks.comparison(snapshot, arguments.limit)
+            compared.append(found.judged(judge.rows_of(stacks.code(snapshot))))
+        return output.compare_lines(compared, arguments)
+
+    def _explain(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
+        """Return the explanation."""
+        if arguments.rest and not _has_process(context):
+            code = program_file.code(context.GetTarget())
+            address = expressions.address_of(context, arguments.rest[0])
+            name = program_file.description(context.GetTarget(), code.modules, address)
+            return [*explain.explain(code.modules, address, name, None), *code_lines(code, address)]
+        (thread,) = _threads(context, arguments)
+        snapshot = stacks.take(self._session, thread)
+        if arguments.context is not None:
+            address, frame = Contexts(context, snapshot).explained(arguments.context)
+        elif arguments.rest:
+            address, frame = expressions.address_of(context, arguments.rest[0]), None
+        else:
+            address, frame = stacks.selected(snapshot)
+        lines = explain.explain(snapshot.process.modules, address, stacks.describe(snapshot, address), frame)
+        return [*lines, *code_lines(stacks.code(snapshot), address)]
+
+    def _tasks(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
+        """Return the tasks with their stacks."""
+        (thread,) = _threads(context, arguments)
+        state = BLOCKED if commands.BLOCKED in arguments.options else ""
+        return Contexts(context, stacks.take(self._session, thread, 1)).of_tasks(" ".join(arguments.rest), state)
+
+    def _convert(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
+        """Return the result for each module."""
+        return self._conversions.convert(context.GetTarget(), "".join(arguments.rest))
 
 
 def _on_or_off(word: str, command: commands.Command) -> bool:
@@ -79,109 +182,3 @@ def _threads(context: lldb.SBExecutionContext, arguments: Arguments) -> list[lld
     if not thread.IsValid():
         raise SFrameError("no thread is selected")
     return [thread]
-
-
-def _mode(_context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
-    """Show or set the mode."""
-    for mode in arguments.rest:
-        if mode not in MODES:
-            raise UsageError(f"mode {mode!r} is not known; {commands.MODE.usage_line()}")
-        changes.change(SESSION.settings._replace(mode=mode))
-    return [f"mode {SESSION.settings.mode}"]
-
-
-def _strict(_context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
-    """Show or set whether SFrame's frames are also shown where LLDB's own are the same."""
-    for word in arguments.rest:
-        changes.change(SESSION.settings._replace(strict=_on_or_off(word, commands.STRICT)))
-    return [f"strict {'on' if SESSION.settings.strict else 'off'}"]
-
-
-def _generate(_context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
-    """Show or set whether SFrame is generated from CFI for modules that have none."""
-    for word in arguments.rest:
-        changes.change(SESSION.settings._replace(generate=_on_or_off(word, commands.GENERATE)))
-    return [f"generate {'on' if SESSION.settings.generate else 'off'}"]
-
-
-def _status(context: lldb.SBExecutionContext, _arguments: Arguments) -> Sequence[str]:
-    """Return the lines of the table."""
-    debugger = f"{lldb.SBDebugger.GetVersionString().splitlines()[0]}; {plugin.lacks()}"
-    try:
-        process = SESSION.process(_stopped(context))
-    except SFrameError as error:
-        program = context.GetTarget().GetExecutable().fullpath or ""
-        return output.status_without_process(SESSION.settings, debugger, str(error), program)
-    lines = output.status_lines(process.modules, SESSION.settings, debugger, process.precedence)
-    missing = modules.without_file(context.GetTarget())
-    if missing:
-        lines.append(f"LLDB does not find the files of these, so their SFrame is not known: {', '.join(missing)}")
-    return [*lines, *conversion.status_lines(context.GetTarget())]
-
-
-def _backtrace(context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
-    """Return the stacks."""
-    if arguments.context is not None:
-        (thread,) = _threads(context, arguments)
-        saved = Contexts(context, stacks.take(thread, 1))
-        return output.backtrace_lines([saved.stack(arguments.context, arguments.limit)], titled=False)
-    shown = (
-        stacks.by_sframe(stacks.take(thread, arguments.limit), arguments.limit)
-        for thread in _threads(context, arguments)
-    )
-    return output.backtrace_lines(shown, titled=ALL in arguments.options)
-
-
-def _compare(context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
-    """Return the comparisons."""
-    judge = CodeJudge()
-    compared = []
-    for thread in _threads(context, arguments):
-        snapshot = stacks.take(thread, arguments.limit)
-        found = stacks.comparison(snapshot, arguments.limit)
-        compared.append(found.judged(judge.rows_of(stacks.code(snapshot))))
-    return output.compare_lines(compared, arguments)
-
-
-def _explain(context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
-    """Return the explanation."""
-    if arguments.rest and not _has_process(context):
-        code = program_file.code(context.GetTarget())
-        address = expressions.address_of(context, arguments.rest[0])
-        name = program_file.description(context.GetTarget(), code.modules, address)
-        return [*explain.explain(code.modules, address, name, None), *code_lines(code, address)]
-    (thread,) = _threads(context, arguments)
-    snapshot = stacks.take(thread)
-    if arguments.context is not None:
-        address, frame = Contexts(context, snapshot).explained(arguments.context)
-    elif arguments.rest:
-        address, frame = expressions.address_of(context, arguments.rest[0]), None
-    else:
-        address, frame = stacks.selected(snapshot)
-    lines = explain.explain(snapshot.process.modules, address, stacks.describe(snapshot, address), frame)
-    return [*lines, *code_lines(stacks.code(snapshot), address)]
-
-
-def _tasks(context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
-    """Return the tasks with their stacks."""
-    (thread,) = _threads(context, arguments)
-    state = BLOCKED if commands.BLOCKED in arguments.options else ""
-    return Contexts(context, stacks.take(thread, 1)).of_tasks(" ".join(arguments.rest), state)
-
-
-def _convert(context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
-    """Return the result for each module."""
-    return conversion.convert(context.GetTarget(), "".join(arguments.rest))
-
-
-_RUNS: dict[commands.Command, _Run] = {
-    commands.MODE: _mode,
-    commands.STRICT: _strict,
-    commands.GENERATE: _generate,
-    commands.STATUS: _status,
-    commands.BACKTRACE: _backtrace,
-    commands.COMPARE: _compare,
-    commands.EXPLAIN: _explain,
-    commands.TASKS: _tasks,
-    commands.CONVERT: _convert,
-}

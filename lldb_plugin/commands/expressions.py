@@ -6,6 +6,7 @@ import re
 
 import lldb
 
+from lldb_plugin.version import REMOVES_SIGNATURES
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.errors import SFrameError
 
@@ -30,8 +31,7 @@ def address_of(context: lldb.SBExecutionContext, text: str) -> int:
             if sum_of is None:
                 raise SFrameError(f"{text!r} is not an address: {complaint}")
             return address_of(context, sum_of[1]) + int(sum_of[2] + sum_of[3], 0) & ADDRESS_MASK
-    # LLDB before 15 cannot remove signatures.
-    address = value.GetValueAsAddress() if hasattr(value, "GetValueAsAddress") else value.GetValueAsUnsigned()
+    address = value.GetValueAsAddress() if REMOVES_SIGNATURES else value.GetValueAsUnsigned()
     return int(address) & ADDRESS_MASK
 
 

@@ -10,11 +10,11 @@ import lldb
 from lldb_plugin.frames.frame_plan import plan, walk
 from lldb_plugin.frames.native import NAME, NativeStack
 from lldb_plugin.frames.native_frames import NativeFrame
+from lldb_plugin.lifecycle.session import Session
 from lldb_plugin.process import places
 from lldb_plugin.process.inlining import Scopes
 from lldb_plugin.process.places import Places
 from lldb_plugin.process.process import Process
-from lldb_plugin.session import SESSION
 from sframe_unwind.address import lookup_address
 from sframe_unwind.debugger.code_judge import ProcessCode
 from sframe_unwind.debugger.contexts import Name, frames_of, only
@@ -29,6 +29,7 @@ from sframe_unwind.report.stack import ShownFrame, Stack
 class Snapshot(NamedTuple):
     """A stopped thread with LLDB's own frames."""
 
+    settings: Settings
     thread: lldb.SBThread
     process: Process
     native: NativeStack
@@ -36,15 +37,16 @@ class Snapshot(NamedTuple):
     """By lookup address, filled as names are needed."""
 
 
-def take(thread: lldb.SBThread, limit: int | None = None) -> Snapshot:
+def take(session: Session, thread: lldb.SBThread, limit: int | None = None) -> Snapshot:
     """Return a stopped thread's frames.
 
     :param limit: maximum number of frames; ``None``: all.
     :raises SFrameError: there are none, or SFrame has no architecture for the process.
     """
-    process = SESSION.process(thread.GetProcess())
+    process = session.process(thread.GetProcess())
     # One more than wanted: the next frame of LLDB is the caller of the last one.
-    return Snapshot(thread, process, SESSION.native(thread, None if limit is None else limit + 1), {})
+    native = session.native(thread, None if limit is None else limit + 1)
+    return Snapshot(session.settings, thread, process, native, {})
 
 
 def code(snapshot: Snapshot) -> ProcessCode:
@@ -84,7 +86,7 @@ def selected(snapshot: Snapshot) -> tuple[int, FrameContext]:
     """
     index = snapshot.thread.GetSelectedFrame().GetFrameID()
     scopes = Scopes(snapshot.thread.GetProcess().GetTarget())
-    walked = plan(snapshot.process, snapshot.native, SESSION.settings, scopes).walked
+    walked = plan(snapshot.process, snapshot.native, snapshot.settings, scopes).walked
     frame = walked[index] if index < len(walked) else None
     if frame is None:
         raise SFrameError(f"SFrame's walk does not reach frame {index}")

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from lldb_plugin.frames.frame_plan import FramePlan, Own
 from lldb_plugin.frames.native import NativeStack
-from lldb_plugin.version import MAJOR
-
-_NUMBERS_ANEW = MAJOR <= 22
-"""Whether LLDB begins with 0 again (``SyntheticStackFrameList::FetchFramesUpTo``)."""
+from lldb_plugin.version import NUMBERS_FRAMES_ANEW
 
 
 def told_apart(planned: FramePlan, native: NativeStack) -> FramePlan:
@@ -20,7 +17,7 @@ def told_apart(planned: FramePlan, native: NativeStack) -> FramePlan:
 
     In a recursion, it would show pc, line and variables of frame 1 also for frame 2, to everybody but `bt`.
     """
-    if not _NUMBERS_ANEW or len(planned.shown) < 3:
+    if not NUMBERS_FRAMES_ANEW or len(planned.shown) < 3:
         return planned
     inner, outer, frame = planned.shown[1], planned.shown[2], planned.walked[1]
     if isinstance(inner, int) or isinstance(outer, int) or frame is None or not _are_of_one_function(inner, outer):

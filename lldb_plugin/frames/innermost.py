@@ -20,22 +20,25 @@ class _Innermost(NamedTuple):
     lldb_cfa: int | None
 
 
-_last: dict[tuple[int, int], _Innermost] = {}
-"""The innermost frame for which LLDB asked last, by the numbers of process and thread."""
+class InnermostFrames:
+    """The innermost frames for which LLDB asked last, of each thread."""
 
+    def __init__(self) -> None:
+        self._last: dict[tuple[int, int], _Innermost] = {}
+        """By the numbers of process and thread."""
 
-def is_mistaken(thread: lldb.SBThread, sframe_cfa: int | None, lldb_cfa: int | None) -> bool:
-    """Record the innermost frame of a stopped thread; return whether LLDB wrongly takes it for a new one.
+    def is_mistaken(self, thread: lldb.SBThread, sframe_cfa: int | None, lldb_cfa: int | None) -> bool:
+        """Record the innermost frame of a stopped thread; return whether LLDB wrongly takes it for a new one.
 
-    The answer is true once for a frame: the next question finds the CFA that it has just recorded.
+        The answer is true once for a frame: the next question finds the CFA that it has just recorded.
 
-    :param sframe_cfa: its CFA by SFrame; ``None``: not known.
-    :param lldb_cfa: its CFA by LLDB; ``None``: not known.
-    """
-    key = thread.GetProcess().GetUniqueID(), thread.GetThreadID()
-    found = _Innermost(sframe_cfa, lldb_cfa)
-    before = _last.pop(key, found)
-    _last[key] = found
-    if len(_last) > _LIMIT:
-        del _last[next(iter(_last))]
-    return sframe_cfa is not None and before.sframe_cfa == sframe_cfa and before.lldb_cfa != lldb_cfa
+        :param sframe_cfa: its CFA by SFrame; ``None``: not known.
+        :param lldb_cfa: its CFA by LLDB; ``None``: not known.
+        """
+        key = thread.GetProcess().GetUniqueID(), thread.GetThreadID()
+        found = _Innermost(sframe_cfa, lldb_cfa)
+        before = self._last.pop(key, found)
+        self._last[key] = found
+        if len(self._last) > _LIMIT:
+            del self._last[next(iter(self._last))]
+        return sframe_cfa is not None and before.sframe_cfa == sframe_cfa and before.lldb_cfa != lldb_cfa

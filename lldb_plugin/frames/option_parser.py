@@ -17,19 +17,23 @@ answered."""
 _COMMAND = "session history --count 1"
 """A command that takes options and needs neither a target nor a lock on one."""
 
-_waiting: dict[int, threading.Thread] = {}
-"""By debugger, the thread that tried last; it may still wait for the lock."""
 
+class OptionParser:
+    """LLDB's parser of options, tried by a command of each debugger."""
 
-def is_free(debugger: lldb.SBDebugger) -> bool:
-    """Return whether a command with options would run, and not wait for its own caller."""
-    waiting = _waiting.get(debugger.GetID())
-    if waiting is None or not waiting.is_alive():
-        interpreter = debugger.GetCommandInterpreter()
-        waiting = threading.Thread(
-            target=lambda: interpreter.HandleCommand(_COMMAND, lldb.SBCommandReturnObject()), daemon=True
-        )
-        _waiting[debugger.GetID()] = waiting
-        waiting.start()
-        waiting.join(_PATIENCE)
-    return not waiting.is_alive()
+    def __init__(self) -> None:
+        self._waiting: dict[int, threading.Thread] = {}
+        """By debugger, the thread that tried last; it may still wait for the lock."""
+
+    def is_free(self, debugger: lldb.SBDebugger) -> bool:
+        """Return whether a command with options would run, and not wait for its own caller."""
+        waiting = self._waiting.get(debugger.GetID())
+        if waiting is None or not waiting.is_alive():
+            interpreter = debugger.GetCommandInterpreter()
+            waiting = threading.Thread(
+                target=lambda: interpreter.HandleCommand(_COMMAND, lldb.SBCommandReturnObject()), daemon=True
+            )
+            self._waiting[debugger.GetID()] = waiting
+            waiting.start()
+            waiting.join(_PATIENCE)
+        return not waiting.is_alive()

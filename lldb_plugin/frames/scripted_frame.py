@@ -16,15 +16,14 @@ from typing import Any
 import lldb
 from lldb.plugins.scripted_process import ScriptedFrame
 
+from lldb_plugin.frames.option_parser import OptionParser
 from lldb_plugin.frames.variables import Variables, unknown_object, variables
 from lldb_plugin.interface.lock import acquire
 from lldb_plugin.process.inlining import Scope
+from lldb_plugin.version import takes_registers
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
 from sframe_unwind.unwind.walk import Frame
-
-TAKES_REGISTERS = hasattr(ScriptedFrame, "get_cfa")
-"""Whether this LLDB takes registers from a script; that version is also the first to ask for the CFA."""
 
 _NO_REGISTERS: dict[str, Any] = {"sets": [], "registers": []}
 """One object for all frames: LLDB frees no frame of a script."""
@@ -99,7 +98,7 @@ class SFrameFrame(ScriptedFrame):
         if not acquire(mutex, _PATIENCE):
             return self._maker.unknown_object
         try:
-            found = variables(self._maker.target, self._maker.arch, self._frame, self._scope)
+            found = variables(self._maker.target, self._maker.arch, self._maker.parser, self._frame, self._scope)
         finally:
             mutex.unlock()
         if found.is_complete:
@@ -110,10 +109,11 @@ class SFrameFrame(ScriptedFrame):
 class FrameMaker:
     """Makes the frames of one stack."""
 
-    def __init__(self, target: lldb.SBTarget, arch: Arch) -> None:
+    def __init__(self, target: lldb.SBTarget, arch: Arch, parser: OptionParser) -> None:
         self.target = target
         self.arch = arch
-        self.layout = RegisterLayout(arch) if TAKES_REGISTERS else None
+        self.parser = parser
+        self.layout = RegisterLayout(arch) if takes_registers() else None
         self.unknown_object = unknown_object(target)
 
     def make(self, index: int, frame: Frame, scope: Scope) -> SFrameFrame:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import lldb
 
-from lldb_plugin.frames import option_parser
+from lldb_plugin.frames.option_parser import OptionParser
 from lldb_plugin.process.inlining import Scope
-from lldb_plugin.version import MAJOR
+from lldb_plugin.version import WANTS_DECLARED_VARIABLES
 from sframe_unwind.address import ADDRESS_MASK, lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.unwind.walk import Frame
@@ -25,9 +25,6 @@ _VARIABLE = re.compile(
 )
 _BY_FRAME_BASE = re.compile(r"DW_OP_fbreg ([-+]?\d+)$")
 _BY_REGISTER = re.compile(r"DW_OP_breg(\d+) \w+([-+]\d+)$")
-_WANTS_DECLARED = MAJOR < 23
-"""LLDB 22 shows a value only if the values also include the variable of the same name."""
-
 _OBJECT = "this"
 """The object of a C++ method.  In an expression, LLDB 22 and 23 assume that it has a value, and crash if it has
 none."""
@@ -52,15 +49,15 @@ class Variables(NamedTuple):
         """
         found = lldb.SBValueList()
         values = sorted(self.values, key=lambda value: bool(value.GetName() != _OBJECT))
-        for value in (*values, *(self.declared if _WANTS_DECLARED else ())):
+        for value in (*values, *(self.declared if WANTS_DECLARED_VARIABLES else ())):
             found.Append(value)
         return found
 
 
-def variables(target: lldb.SBTarget, arch: Arch, frame: Frame, scope: Scope) -> Variables:
+def variables(target: lldb.SBTarget, arch: Arch, parser: OptionParser, frame: Frame, scope: Scope) -> Variables:
     """Return the variables of one of the functions that a frame is in."""
     address = lookup_address(frame.pc, frame.interrupted)
-    is_complete = option_parser.is_free(target.GetDebugger())
+    is_complete = parser.is_free(target.GetDebugger())
     locations = _locations(target, address) if is_complete else {}
     values = []
     known = []

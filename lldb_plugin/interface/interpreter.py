@@ -8,23 +8,19 @@ import threading
 
 import lldb
 
-from lldb_plugin.interface.telling import report
+from lldb_plugin.interface.telling import Report
 
 
-def run(debugger: lldb.SBDebugger, command: str, target: lldb.SBTarget | None = None) -> str:
-    """Run a command without showing its output; return the output.  A failure is reported."""
+def run(target: lldb.SBTarget, command: str, report: Report) -> None:
+    """Run a command for a target without showing its output.  A failure is reported."""
     result = lldb.SBCommandReturnObject()
-    interpreter = debugger.GetCommandInterpreter()
-    if target is None:
-        interpreter.HandleCommand(command, result)
-    else:
-        interpreter.HandleCommand(command, lldb.SBExecutionContext(target), result)
+    interpreter = target.GetDebugger().GetCommandInterpreter()
+    interpreter.HandleCommand(command, lldb.SBExecutionContext(target), result)
     if not result.Succeeded():
         report(f"{command}: {result.GetError().strip()}")
-    return result.GetOutput() or ""
 
 
-class _OwnInterpreter:
+class OwnInterpreter:
     """An interpreter for commands of the plugin, in the targets of all debuggers.
 
     An interpreter keeps the contexts of its commands in one stack, without a lock.  Beside a command of the user in
@@ -50,6 +46,3 @@ class _OwnInterpreter:
         with self._lock:
             self._debugger.GetCommandInterpreter().HandleCommand(command, context, result)
         return result.GetOutput() or ""
-
-
-OWN = _OwnInterpreter()

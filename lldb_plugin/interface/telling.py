@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import sys
+from typing import Callable
 
 from sframe_unwind.report.terminal import printable
 
-_reported: set[str] = set()
+Report = Callable[[str], None]
+"""Shows one line to the user, once: :meth:`Reporter.report`."""
 
 
-def report(line: str) -> None:
-    """Show one line to the user, once."""
-    if line not in _reported:
-        _reported.add(line)
-        tell(line)
+class Reporter:
+    """Shows each line once."""
+
+    def __init__(self) -> None:
+        self._reported: set[str] = set()
+
+    def report(self, line: str) -> None:
+        """Show one line to the user, unless it has been shown before."""
+        if line not in self._reported:
+            self._reported.add(line)
+            tell(line)
 
 
 def tell(line: str) -> None:

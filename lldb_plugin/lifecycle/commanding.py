@@ -6,25 +6,27 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_waiting: list[int] = []
-"""The threads, by number; there is one for each debugger at most."""
 
+class Commanding:
+    """The threads that are about to run such a command."""
 
-@contextmanager
-def about_to_show_frames() -> Iterator[None]:
-    """Count this thread as such within the block."""
-    _waiting.append(threading.get_ident())
-    try:
-        yield
-    finally:
-        _waiting.remove(threading.get_ident())
+    def __init__(self) -> None:
+        self._waiting: list[int] = []
+        """The threads, by number; there is one for each debugger at most."""
 
+    @contextmanager
+    def about_to_show_frames(self) -> Iterator[None]:
+        """Count this thread as such within the block."""
+        self._waiting.append(threading.get_ident())
+        try:
+            yield
+        finally:
+            self._waiting.remove(threading.get_ident())
 
-def is_this_thread() -> bool:
-    """Return whether this thread is such a thread."""
-    return threading.get_ident() in _waiting
+    def is_this_thread(self) -> bool:
+        """Return whether this thread is such a thread."""
+        return threading.get_ident() in self._waiting
 
-
-def is_any_thread() -> bool:
-    """Return whether any thread is such a thread."""
-    return bool(_waiting)
+    def is_any_thread(self) -> bool:
+        """Return whether any thread is such a thread."""
+        return bool(self._waiting)

@@ -11,11 +11,10 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Set
 from pathlib import Path
 
 import lldb
-
-from lldb_plugin.session import SESSION
 
 _EVENT_THREAD = "dbg.evt-handler"
 """LLDB's name of the thread."""
@@ -26,18 +25,49 @@ _SLEEP = 0.1
 _NAP = 0.001
 
 
-def settle(debugger: lldb.SBDebugger) -> None:
-    """Return when the event thread has handled everything that it has been told so far."""
-    threads = _event_threads()
-    if threading.get_native_id() in threads:
-        _drop_stack_changes(debugger.GetListener())
-    elif threads:
-        _await(debugger.GetListener(), threads)
+class EventThreads:
+    """The event threads of the debuggers in this process.
 
+    :param deciding: the threads that decide about frames at this moment; another thread waits for them.
+    """
 
-def is_current() -> bool:
-    """Return whether this is an event thread."""
-    return threading.get_native_id() in _event_threads()
+    def __init__(self, deciding: Set[int]) -> None:
+        self._deciding = deciding
+
+    def settle(self, debugger: lldb.SBDebugger) -> None:
+        """Return when the event thread has handled everything that it has been told so far."""
+        threads = _event_threads()
+        if threading.get_native_id() in threads:
+            _drop_stack_changes(debugger.GetListener())
+        elif threads:
+            self._await(debugger.GetListener(), threads)
+
+    @staticmethod
+    def is_current() -> bool:
+        """Return whether this is an event thread."""
+        return threading.get_native_id() in _event_threads()
+
+    def _await(self, listener: lldb.SBListener, threads: set[int]) -> None:
+        """Wait for the event thread, from another thread.
+
+        Events are handled in order: when the plugin's marker event has been handled, so have all events before it.  If
+        all event threads sleep meanwhile, they belong to other debuggers, or wait for this thread.
+        """
+        broadcaster, event = lldb.SBBroadcaster("sframe-unwind"), lldb.SBEvent()
+        listener.StartListeningForEvents(broadcaster, 1)
+        broadcaster.BroadcastEventByType(1, False)
+        started = worked = time.monotonic()
+        while listener.PeekAtNextEventForBroadcaster(broadcaster, event):
+            now = time.monotonic()
+            if self._deciding:
+                started = worked = now
+            elif any(map(_works, threads)):
+                worked = now
+            if now - started > _PATIENCE or now - worked > _SLEEP:
+                listener.GetNextEventForBroadcaster(broadcaster, event)
+                break
+            time.sleep(_NAP)
+        listener.StopListeningForEvents(broadcaster, 1)
 
 
 def _event_threads() -> set[int]:
@@ -48,29 +78,6 @@ def _event_threads() -> set[int]:
             if name.read_text(encoding="utf-8").strip() == _EVENT_THREAD:
                 found.add(int(name.parent.name))
     return found
-
-
-def _await(listener: lldb.SBListener, threads: set[int]) -> None:
-    """Wait for the event thread, from another thread.
-
-    Events are handled in order: when the plugin's marker event has been handled, so have all events before it.  If all
-    event threads sleep meanwhile, they belong to other debuggers, or wait for this thread.
-    """
-    broadcaster, event = lldb.SBBroadcaster("sframe-unwind"), lldb.SBEvent()
-    listener.StartListeningForEvents(broadcaster, 1)
-    broadcaster.BroadcastEventByType(1, False)
-    started = worked = time.monotonic()
-    while listener.PeekAtNextEventForBroadcaster(broadcaster, event):
-        now = time.monotonic()
-        if SESSION.deciding:
-            started = worked = now
-        elif any(map(_works, threads)):
-            worked = now
-        if now - started > _PATIENCE or now - worked > _SLEEP:
-            listener.GetNextEventForBroadcaster(broadcaster, event)
-            break
-        time.sleep(_NAP)
-    listener.StopListeningForEvents(broadcaster, 1)
 
 
 def _works(thread: int) -> bool:

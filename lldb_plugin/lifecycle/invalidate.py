@@ -27,31 +27,32 @@ def _image() -> bytes:
     return header + bytes(_SECTION) + names + room + _NAMES
 
 
-def forget_frames(target: lldb.SBTarget) -> bool:
-    """Make LLDB ask again for all frames of a target; return whether that worked."""
-    section = _section()
-    if section is None:
-        return False
-    now = section.GetLoadAddress(target)
-    moved = target.SetSectionLoadAddress(section, _PLACES[now == _PLACES[0]])
-    return bool(moved.Success())
+class Invalidation:
+    """The section that moves, which is made when it is first needed."""
 
+    def forget_frames(self, target: lldb.SBTarget) -> bool:
+        """Make LLDB ask again for all frames of a target; return whether that worked."""
+        section = self._section()
+        if section is None:
+            return False
+        now = section.GetLoadAddress(target)
+        moved = target.SetSectionLoadAddress(section, _PLACES[now == _PLACES[0]])
+        return bool(moved.Success())
 
-@functools.cache
-def _module() -> lldb.SBModule:
-    import tempfile  # not earlier: the plugin must load fast
+    @functools.cached_property
+    def _module(self) -> lldb.SBModule:
+        import tempfile  # not earlier: the plugin must load fast
 
-    with tempfile.NamedTemporaryFile(prefix="sframe-unwind-", suffix=".so") as file:
-        file.write(_image())
-        file.flush()
-        spec = lldb.SBModuleSpec()
-        spec.SetFileSpec(lldb.SBFileSpec(file.name))
-        module = lldb.SBModule(spec)
-        module.GetNumSections()  # now, while the file is there
-        return module
+        with tempfile.NamedTemporaryFile(prefix="sframe-unwind-", suffix=".so") as file:
+            file.write(_image())
+            file.flush()
+            spec = lldb.SBModuleSpec()
+            spec.SetFileSpec(lldb.SBFileSpec(file.name))
+            module = lldb.SBModule(spec)
+            module.GetNumSections()  # now, while the file is there
+            return module
 
-
-def _section() -> lldb.SBSection | None:
-    module = _module()
-    sections = (module.GetSectionAtIndex(index) for index in range(module.GetNumSections()))
-    return next((section for section in sections if section.GetByteSize()), None)
+    def _section(self) -> lldb.SBSection | None:
+        module = self._module
+        sections = (module.GetSectionAtIndex(index) for index in range(module.GetNumSections()))
+        return next((section for section in sections if section.GetByteSize()), None)

@@ -8,11 +8,13 @@ import lldb
 
 from lldb_plugin.interface.lock import acquire
 from lldb_plugin.interface.telling import tell
-from lldb_plugin.lifecycle import commanding, shown_frames, stop_hooks
+from lldb_plugin.lifecycle.commanding import Commanding
+from lldb_plugin.lifecycle.session import Session
 from lldb_plugin.lifecycle.sframe_files import concerns
-from lldb_plugin.lifecycle.targets import fit, is_plugged
-from lldb_plugin.process.differences import can_change_stacks
-from lldb_plugin.session import SESSION
+from lldb_plugin.lifecycle.shown_frames import ShownFrames
+from lldb_plugin.lifecycle.stop_hooks import StopHooks
+from lldb_plugin.lifecycle.targets import Targets
+from lldb_plugin.process.differences import Differences
 from lldb_plugin.version import CAN_RENEW
 
 _PATIENCE = 0.05
@@ -26,43 +28,96 @@ _BEGINNING = (lldb.eStateAttaching, lldb.eStateLaunching)
 """The states of a process of which LLDB has shown no frame."""
 
 
-def prepare(target: lldb.SBTarget, is_new: bool) -> bool:
-    """Register the provider before there is a process; then, arrange for the next stop what new modules need.
+class NewModules:
+    """Prepares targets for modules that SFrame concerns."""
 
-    Return whether all is done; otherwise, this is to be called again soon: the process may be about to stop, when the
-    hooks of that stop have run already.
+    def __init__(
+        self,
+        session: Session,
+        differences: Differences,
+        targets: Targets,
+        hooks: StopHooks,
+        shown: ShownFrames,
+        commanding: Commanding,
+    ) -> None:
+        self._session = session
+        self._differences = differences
+        self._targets = targets
+        self._hooks = hooks
+        self._shown = shown
+        self._commanding = commanding
+        self._told: tuple[int, int] | None = None
+        """The process and the stop of the last message about a stop that may have come before the hook was enabled."""
 
-    :param is_new: the process of the target was not there before.  While a client launches it, the client has LLDB's
-        lock on the target, so the state cannot be asked for.
-    """
-    if SESSION.is_off():
-        return True
-    if not is_plugged(target) and not can_change_stacks(target, _concerned(target), SESSION.settings, _SECONDS):
-        return True
-    process = target.GetProcess()
-    if not process.IsValid():
-        fit(target, has_frames=False)  # commands can have the lock one after the other until there is a process
-        return True
-    if is_plugged(target):
-        return True
-    state = _state(target)
-    if CAN_RENEW and (state in _BEGINNING or (is_new and state is None)):
-        fit(target, has_frames=False, at_rest=False)
-        return True
-    stop_hooks.add(target)
-    stop_hooks.need(target)
-    stop = _stop(target)
-    if stop is None:
-        return False
-    return _late.fit(target, stop)
+    def prepare(self, target: lldb.SBTarget, is_new: bool) -> bool:
+        """Register the provider before there is a process; then, arrange for the next stop what new modules need.
 
+        Return whether all is done; otherwise, this is to be called again soon: the process may be about to stop, when
+        the hooks of that stop have run already.
 
-def _concerned(target: lldb.SBTarget) -> list[lldb.SBModule]:
-    """Return the modules that SFrame can concern; the vDSO, for example, is no file, and is compared at a stop."""
-    modules = list(target.module_iter())
-    if not (SESSION.settings.strict or SESSION.settings.generate):
-        return [module for module in modules if concerns(module.GetFileSpec().fullpath or "")]
-    return modules
+        :param is_new: the process of the target was not there before.  While a client launches it, the client has
+            LLDB's lock on the target, so the state cannot be asked for.
+        """
+        if self._session.is_off():
+            return True
+        if not self._targets.is_plugged(target) and not self._can_change_stacks(target):
+            return True
+        process = target.GetProcess()
+        if not process.IsValid():
+            # Commands can have the lock one after the other until there is a process.
+            self._targets.fit(target, has_frames=False)
+            return True
+        if self._targets.is_plugged(target):
+            return True
+        state = _state(target)
+        if CAN_RENEW and (state in _BEGINNING or (is_new and state is None)):
+            self._targets.fit(target, has_frames=False, at_rest=False)
+            return True
+        self._hooks.add(target)
+        self._hooks.need(target)
+        stop = _stop(target)
+        if stop is None:
+            return False
+        return self._fit_late(target, stop)
+
+    def _fit_late(self, target: lldb.SBTarget, stop: int) -> bool:
+        """Register the provider, and return whether it is; in LLDB 22, only a command or the hook can.
+
+        LLDB 22 crashes if its frames change while its event thread prints one; before a command, that has ended.  If
+        neither comes, say that the frames at this stop are LLDB's.
+
+        :param stop: LLDB's number of the stop.
+        """
+        if self._commanding.is_this_thread():
+            # LLDB 22 would take over the numbers of frames that it listed before the provider was there.
+            with self._shown.selections_kept(target):
+                self._targets.fit(target, has_frames=True)
+                self._shown.forget_frames()
+            return True
+        if CAN_RENEW:
+            self._targets.fit(target, has_frames=True, at_rest=False)
+            return True
+        this = target.GetProcess().GetUniqueID(), stop
+        until = time.monotonic() + _HOOK_PATIENCE
+        while not self._targets.is_plugged(target) and this != self._told:
+            if self._commanding.is_any_thread():
+                return False
+            if time.monotonic() > until:
+                self._told = this
+                tell("a library was loaded just before this stop: LLDB 22 shows its own frames until the next one")
+            time.sleep(_NAP)
+        return self._targets.is_plugged(target)
+
+    def _can_change_stacks(self, target: lldb.SBTarget) -> bool:
+        """Return whether SFrame can change a stack of a target.
+
+        The vDSO, for example, is no file, and is compared at a stop.
+        """
+        settings = self._session.settings
+        modules = list(target.module_iter())
+        if not (settings.strict or settings.generate):
+            modules = [module for module in modules if concerns(module.GetFileSpec().fullpath or "")]
+        return self._differences.can_change_stacks(target, modules, settings, _SECONDS)
 
 
 def _state(target: lldb.SBTarget) -> int | None:
@@ -89,42 +144,3 @@ def _stop(target: lldb.SBTarget) -> int | None:
         return int(process.GetStopID()) if process.GetState() == lldb.eStateStopped else None
     finally:
         mutex.unlock()
-
-
-class _Late:
-    """Stops that may have come before the stop-hook was enabled."""
-
-    def __init__(self) -> None:
-        self._told: tuple[int, int] | None = None
-        """The process and the stop of the last message."""
-
-    def fit(self, target: lldb.SBTarget, stop: int) -> bool:
-        """Register the provider, and return whether it is; in LLDB 22, only a command or the hook can.
-
-        LLDB 22 crashes if its frames change while its event thread prints one; before a command, that has ended.  If
-        neither comes, say that the frames at this stop are LLDB's.
-
-        :param stop: LLDB's number of the stop.
-        """
-        if commanding.is_this_thread():
-            # LLDB 22 would take over the numbers of frames that it listed before the provider was there.
-            with shown_frames.selections_kept(target):
-                fit(target, has_frames=True)
-                shown_frames.forget_frames()
-            return True
-        if CAN_RENEW:
-            fit(target, has_frames=True, at_rest=False)
-            return True
-        this = target.GetProcess().GetUniqueID(), stop
-        until = time.monotonic() + _HOOK_PATIENCE
-        while not is_plugged(target) and this != self._told:
-            if commanding.is_any_thread():
-                return False
-            if time.monotonic() > until:
-                self._told = this
-                tell("a library was loaded just before this stop: LLDB 22 shows its own frames until the next one")
-            time.sleep(_NAP)
-        return is_plugged(target)
-
-
-_late = _Late()

@@ -28,63 +28,65 @@ class _Left(NamedTuple):
     threads: list[lldb.SBThread]
 
 
-_lock = threading.Lock()
-_left: dict[int, _Left] = {}
-"""By the number of the process."""
+class Renewals:
+    """The processes with frames that were left to LLDB."""
 
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._left: dict[int, _Left] = {}
+        """By the number of the process."""
 
-def later(target: lldb.SBTarget, thread: lldb.SBThread, renew: Renew, waits: bool) -> None:
-    """Arrange that the frames of a thread are replaced if necessary; this waits for none of LLDB's locks.
+    def later(self, target: lldb.SBTarget, thread: lldb.SBThread, renew: Renew, waits: bool) -> None:
+        """Arrange that the frames of a thread are replaced if necessary; this waits for none of LLDB's locks.
 
-    :param renew: called with all threads whose frames were left to LLDB, by a thread that holds the lock on the target.
-    :param waits: a thread waits for the lock; otherwise, only the stop-hook calls ``renew``.
-    """
-    number = target.GetProcess().GetUniqueID()
-    with _lock:
-        is_first = number not in _left
-        left = _left.setdefault(number, _Left(renew, []))
-        if thread not in left.threads:
-            left.threads.append(thread)
-    if is_first and waits:
-        threading.Thread(target=_wait, args=(target, number), name="sframe-unwind-renew", daemon=True).start()
+        :param renew: called with all threads whose frames were left to LLDB, by a thread that holds the lock on the
+            target.
+        :param waits: a thread waits for the lock; otherwise, only the stop-hook calls ``renew``.
+        """
+        number = target.GetProcess().GetUniqueID()
+        with self._lock:
+            is_first = number not in self._left
+            left = self._left.setdefault(number, _Left(renew, []))
+            if thread not in left.threads:
+                left.threads.append(thread)
+        if is_first and waits:
+            threading.Thread(target=self._wait, args=(target, number), name="sframe-unwind-renew", daemon=True).start()
 
+    def done(self, target: lldb.SBTarget, thread: lldb.SBThread) -> None:
+        """Record that LLDB asked again for the frames of a thread, and gets them this time; this waits for no lock."""
+        number = target.GetProcess().GetUniqueID()
+        with self._lock:
+            left = self._left.get(number)
+            if left is not None and thread in left.threads:
+                left.threads.remove(thread)
 
-def done(target: lldb.SBTarget, thread: lldb.SBThread) -> None:
-    """Record that LLDB asked again for the frames of a thread, and gets them this time; this waits for no lock."""
-    number = target.GetProcess().GetUniqueID()
-    with _lock:
-        left = _left.get(number)
-        if left is not None and thread in left.threads:
-            left.threads.remove(thread)
+    def now(self, target: lldb.SBTarget) -> None:
+        """Replace the frames that were left to LLDB in a stopped process, if the lock on the target is free."""
+        if target.GetProcess().GetUniqueID() not in self._left:
+            return
+        mutex = target.GetAPIMutex()
+        if mutex.try_lock():
+            try:
+                self._renew(target, target.GetProcess().GetUniqueID())
+            finally:
+                mutex.unlock()
 
-
-def now(target: lldb.SBTarget) -> None:
-    """Replace the frames that were left to LLDB in a stopped process, if the lock on the target is free."""
-    if target.GetProcess().GetUniqueID() not in _left:
-        return
-    mutex = target.GetAPIMutex()
-    if mutex.try_lock():
+    def _wait(self, target: lldb.SBTarget, number: int) -> None:
+        mutex = target.GetAPIMutex()
+        if not acquire(mutex, _SECONDS):
+            if number in self._left:
+                print(
+                    "sframe: LLDB is busy; the frames that it shows at this stop are its own for now", file=sys.stderr
+                )
+            mutex.lock()
         try:
-            _renew(target, target.GetProcess().GetUniqueID())
+            if target.GetProcess().GetUniqueID() == number:
+                self._renew(target, number)
         finally:
             mutex.unlock()
 
-
-def _wait(target: lldb.SBTarget, number: int) -> None:
-    mutex = target.GetAPIMutex()
-    if not acquire(mutex, _SECONDS):
-        if number in _left:
-            print("sframe: LLDB is busy; the frames that it shows at this stop are its own for now", file=sys.stderr)
-        mutex.lock()
-    try:
-        if target.GetProcess().GetUniqueID() == number:
-            _renew(target, number)
-    finally:
-        mutex.unlock()
-
-
-def _renew(target: lldb.SBTarget, number: int) -> None:
-    with _lock:
-        left = _left.pop(number, None)
-    if left is not None and target.GetProcess().GetState() == lldb.eStateStopped:
-        left.renew([thread for thread in left.threads if thread.IsValid()])
+    def _renew(self, target: lldb.SBTarget, number: int) -> None:
+        with self._lock:
+            left = self._left.pop(number, None)
+        if left is not None and target.GetProcess().GetState() == lldb.eStateStopped:
+            left.renew([thread for thread in left.threads if thread.IsValid()])

@@ -10,27 +10,33 @@ import sys
 import lldb
 
 _COMMAND = "thread return"
-_watched: set[int] = set()
 
 
-def watch(debugger: lldb.SBDebugger) -> None:
-    """Examine each `thread return` of a debugger first; a second call changes nothing."""
-    if debugger.GetID() in _watched:
-        return
-    _watched.add(debugger.GetID())
+class ReturnCheck:
+    """Examines each `thread return` of some debuggers before LLDB runs it."""
 
-    def is_refused(*_words: str) -> bool:
-        """Return whether LLDB must not run the command; the user has then been told."""
-        thread = debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
-        if not thread.IsValid():
-            return False
-        caller = thread.GetFrameAtIndex(thread.GetSelectedFrame().GetFrameID() + 1)
-        if not caller.IsValid() or not caller.IsSynthetic() or caller.GetRegisters().GetSize():
-            return False
-        print(
-            f"error: sframe: frame #{caller.GetFrameID()} is SFrame's, which lacks registers to return with",
-            file=sys.stderr,
-        )
-        return True
+    def __init__(self) -> None:
+        self._watched: set[int] = set()
+        """The debuggers, by LLDB's number."""
 
-    debugger.GetCommandInterpreter().SetCommandOverrideCallback(_COMMAND, is_refused)
+    def watch(self, debugger: lldb.SBDebugger) -> None:
+        """Examine the commands of a debugger from now on; a second call changes nothing."""
+        if debugger.GetID() in self._watched:
+            return
+        self._watched.add(debugger.GetID())
+        debugger.GetCommandInterpreter().SetCommandOverrideCallback(_COMMAND, lambda *_: _is_refused(debugger))
+
+
+def _is_refused(debugger: lldb.SBDebugger) -> bool:
+    """Return whether LLDB must not run the command; the user has then been told."""
+    thread = debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
+    if not thread.IsValid():
+        return False
+    caller = thread.GetFrameAtIndex(thread.GetSelectedFrame().GetFrameID() + 1)
+    if not caller.IsValid() or not caller.IsSynthetic() or caller.GetRegisters().GetSize():
+        return False
+    print(
+        f"error: sframe: frame #{caller.GetFrameID()} is SFrame's, which lacks registers to return with",
+        file=sys.stderr,
+    )
+    return True

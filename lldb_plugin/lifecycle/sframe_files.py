@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-from pathlib import Path
 
 from sframe_unwind.debugger.file_check import is_of_use
 from sframe_unwind.runtime_code.names import JIT_SYMBOL
@@ -25,7 +24,7 @@ def concerns(path: str) -> bool:
 
 def _has_jit_symbol(path: str) -> bool:
     try:
-        with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return data.find(_JIT) >= 0
     except (OSError, ValueError):
         return False

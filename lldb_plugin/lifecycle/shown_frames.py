@@ -4,43 +4,60 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Callable
 
 import lldb
 
-from lldb_plugin.interface.telling import report
-from lldb_plugin.lifecycle import invalidate
-from lldb_plugin.lifecycle.targets import plugged
-from lldb_plugin.session import SESSION
+from lldb_plugin.interface.telling import Report
+from lldb_plugin.lifecycle.invalidate import Invalidation
+from lldb_plugin.lifecycle.session import Session
 
 
-def fetch(thread: lldb.SBThread) -> None:
-    """Make LLDB take all of SFrame's frames at once.
+class ShownFrames:
+    """The frames of all processes.
 
-    If `bt` asks for one after the other, LLDB 23.1.0 counts its frames each time.
+    :param plugged: returns the targets that have the provider.
+    :param report: shows one line to the user.
     """
-    if thread.IsValid() and SESSION.replaced(thread):
-        thread.GetNumFrames()
 
+    def __init__(
+        self,
+        session: Session,
+        invalidation: Invalidation,
+        plugged: Callable[[], list[lldb.SBTarget]],
+        report: Report,
+    ) -> None:
+        self._session = session
+        self._invalidation = invalidation
+        self._plugged = plugged
+        self._report = report
 
-def forget_frames() -> None:
-    """Make LLDB ask again for all frames of the targets that have the provider."""
-    for target in plugged():
-        # If the process runs, LLDB asks at the next stop.
-        if target.GetProcess().GetState() == lldb.eStateStopped and not invalidate.forget_frames(target):
-            report("this LLDB keeps the frames that it has shown; the mode counts from the next stop on")
+    def fetch(self, thread: lldb.SBThread) -> None:
+        """Make LLDB take all of SFrame's frames at once.
 
+        If `bt` asks for one after the other, LLDB 23.1.0 counts its frames each time.
+        """
+        if thread.IsValid() and self._session.replaced(thread):
+            thread.GetNumFrames()
 
-@contextlib.contextmanager
-def selections_kept(target: lldb.SBTarget) -> Iterator[None]:
-    """Select the frame with the same number again in each thread, after a stopped process has got other frames."""
-    process = target.GetProcess()
-    if process.GetState() != lldb.eStateStopped:
+    def forget_frames(self) -> None:
+        """Make LLDB ask again for all frames of the targets that have the provider."""
+        for target in self._plugged():
+            # If the process runs, LLDB asks at the next stop.
+            if target.GetProcess().GetState() == lldb.eStateStopped and not self._invalidation.forget_frames(target):
+                self._report("this LLDB keeps the frames that it has shown; the mode counts from the next stop on")
+
+    @contextlib.contextmanager
+    def selections_kept(self, target: lldb.SBTarget) -> Iterator[None]:
+        """Select the frame with the same number again in each thread, after a stopped process has got other frames."""
+        process = target.GetProcess()
+        if process.GetState() != lldb.eStateStopped:
+            yield
+            return
+        frames = [(thread, thread.GetSelectedFrame()) for thread in process]
+        selected = [(thread, frame.GetFrameID()) for thread, frame in frames if frame.IsValid() and frame.GetFrameID()]
         yield
-        return
-    frames = [(thread, thread.GetSelectedFrame()) for thread in process]
-    selected = [(thread, frame.GetFrameID()) for thread, frame in frames if frame.IsValid() and frame.GetFrameID()]
-    yield
-    fetch(process.GetSelectedThread())
-    for thread, index in selected:
-        if index < thread.GetNumFrames():
-            thread.SetSelectedFrame(index)
+        self.fetch(process.GetSelectedThread())
+        for thread, index in selected:
+            if index < thread.GetNumFrames():
+                thread.SetSelectedFrame(index)

@@ -66,25 +66,26 @@ class _Relay:
             self._passed.wait(_PATIENCE)
 
 
-_relays: dict[int, _Relay] = {}
-"""By debugger."""
+class StackChanges:
+    """The changes of stacks in the processes of all debuggers."""
 
+    def __init__(self) -> None:
+        self._relays: dict[int, _Relay] = {}
+        """By debugger."""
 
-def watch(debugger: lldb.SBDebugger) -> None:
-    """Make :func:`unheard` possible for the threads that processes of a debugger create from now on."""
-    if debugger.GetID() not in _relays:
-        _relays[debugger.GetID()] = _Relay(debugger)
+    def watch(self, debugger: lldb.SBDebugger) -> None:
+        """Make :meth:`unheard` possible for the threads that processes of a debugger create from now on."""
+        if debugger.GetID() not in self._relays:
+            self._relays[debugger.GetID()] = _Relay(debugger)
 
+    def are_heard(self, target: lldb.SBTarget) -> bool:
+        """Return whether LLDB would show the threads of a target's process again."""
+        relay = self._relays.get(target.GetDebugger().GetID())
+        return relay is None or (relay.is_needed and target.GetProcess().GetUniqueID() in relay.earlier)
 
-def are_heard(target: lldb.SBTarget) -> bool:
-    """Return whether LLDB would show the threads of a target's process again."""
-    relay = _relays.get(target.GetDebugger().GetID())
-    return relay is None or (relay.is_needed and target.GetProcess().GetUniqueID() in relay.earlier)
-
-
-@contextlib.contextmanager
-def unheard(target: lldb.SBTarget) -> Iterator[None]:
-    """Keep changes of stacks from the event thread; threads that came before :func:`watch` are shown again."""
-    relay = _relays.get(target.GetDebugger().GetID())
-    with contextlib.nullcontext() if relay is None or not relay.is_needed else relay.dropping():
-        yield
+    @contextlib.contextmanager
+    def unheard(self, target: lldb.SBTarget) -> Iterator[None]:
+        """Keep changes of stacks from the event thread; threads that came before :meth:`watch` are shown again."""
+        relay = self._relays.get(target.GetDebugger().GetID())
+        with contextlib.nullcontext() if relay is None or not relay.is_needed else relay.dropping():
+            yield

@@ -11,40 +11,45 @@ from __future__ import annotations
 
 import lldb
 
-from lldb_plugin.interface.interpreter import OWN
+from lldb_plugin.interface.interpreter import OwnInterpreter
 
 _CLASS = "sframe_lldb.SFrameStopHook"
 """The class of the hook, in the module in which LLDB looks for it."""
 
-_hooks: dict[int, str] = {}
-"""By target, LLDB's number of the hook."""
-_active: set[int] = set()
-"""The targets in which it is enabled."""
 
+class StopHooks:
+    """The hooks of the targets.
 
-def add(target: lldb.SBTarget) -> None:
-    """Make the hook of a target, which is not active yet; a second call changes nothing."""
-    if target.GetGloballyUniqueID() in _hooks:
-        return
-    context = lldb.SBExecutionContext(target)
-    said = OWN.run(f"target stop-hook add -I false -P {_CLASS}", context)
-    hook = _hooks[target.GetGloballyUniqueID()] = said.partition("#")[2].partition(" ")[0]
-    OWN.run(f"target stop-hook disable {hook}", context)
+    :param interpreter: runs the commands that make, enable and disable them.
+    """
 
+    def __init__(self, interpreter: OwnInterpreter) -> None:
+        self._interpreter = interpreter
+        self._hooks: dict[int, str] = {}
+        """By target, LLDB's number of the hook."""
+        self._active: set[int] = set()
+        """The targets in which it is enabled."""
 
-def need(target: lldb.SBTarget) -> None:
-    """Enable the hook; this waits for no lock of LLDB's."""
-    _switch("enable", target, is_active=False)
+    def add(self, target: lldb.SBTarget) -> None:
+        """Make the hook of a target, which is not active yet; a second call changes nothing."""
+        if target.GetGloballyUniqueID() in self._hooks:
+            return
+        context = lldb.SBExecutionContext(target)
+        said = self._interpreter.run(f"target stop-hook add -I false -P {_CLASS}", context)
+        hook = self._hooks[target.GetGloballyUniqueID()] = said.partition("#")[2].partition(" ")[0]
+        self._interpreter.run(f"target stop-hook disable {hook}", context)
 
+    def need(self, target: lldb.SBTarget) -> None:
+        """Enable the hook; this waits for no lock of LLDB's."""
+        self._switch("enable", target, is_active=False)
 
-def need_no_more(target: lldb.SBTarget) -> None:
-    """Disable the hook, as SFrame changes no stack of a target."""
-    _switch("disable", target, is_active=True)
+    def need_no_more(self, target: lldb.SBTarget) -> None:
+        """Disable the hook, as SFrame changes no stack of a target."""
+        self._switch("disable", target, is_active=True)
 
-
-def _switch(action: str, target: lldb.SBTarget, is_active: bool) -> None:
-    """Enable or disable the hook of a target; nothing happens if the user has deleted it."""
-    number = target.GetGloballyUniqueID()
-    if number in _hooks and (number in _active) == is_active:
-        (_active.discard if is_active else _active.add)(number)
-        OWN.run(f"target stop-hook {action} {_hooks[number]}", lldb.SBExecutionContext(target))
+    def _switch(self, action: str, target: lldb.SBTarget, is_active: bool) -> None:
+        """Enable or disable the hook of a target; nothing happens if the user has deleted it."""
+        number = target.GetGloballyUniqueID()
+        if number in self._hooks and (number in self._active) == is_active:
+            (self._active.discard if is_active else self._active.add)(number)
+            self._interpreter.run(f"target stop-hook {action} {self._hooks[number]}", lldb.SBExecutionContext(target))

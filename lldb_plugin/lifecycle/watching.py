@@ -16,13 +16,13 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 import lldb
 
-from lldb_plugin.lifecycle import stack_changes
-from lldb_plugin.lifecycle.commanding import about_to_show_frames
+from lldb_plugin.lifecycle.commanding import Commanding
 from lldb_plugin.lifecycle.sframe_files import concerns
+from lldb_plugin.lifecycle.stack_changes import StackChanges
 
 _SECONDS = 1
 """Seconds after which targets are looked at again: LLDB tells of no file that it has opened before."""
@@ -52,9 +52,18 @@ class _Seen(NamedTuple):
 
 
 class Watcher:
-    """Looks at the targets of all debuggers, in a thread of its own."""
+    """Looks at the targets of all debuggers, in a thread of its own.
 
-    def __init__(self) -> None:
+    :param prepare: called with a target that has modules which SFrame concerns, and with whether its process is new;
+        see :meth:`lldb_plugin.lifecycle.new_modules.NewModules.prepare`.
+    """
+
+    def __init__(
+        self, commanding: Commanding, stack_changes: StackChanges, prepare: Callable[[lldb.SBTarget, bool], bool]
+    ) -> None:
+        self._commanding = commanding
+        self._stack_changes = stack_changes
+        self._prepare = prepare
         self.is_awake = False
         """SFrame concerns a target, or the user has asked for it in all of them: the rest of the plugin is loaded."""
         self.concerns_all = False
@@ -76,7 +85,7 @@ class Watcher:
         if self._listener is None:
             self._listener = lldb.SBListener("sframe-unwind")
             threading.Thread(target=self._listen, args=(self._listener,), name="sframe-unwind", daemon=True).start()
-        stack_changes.watch(debugger)
+        self._stack_changes.watch(debugger)
         self._debuggers[debugger.GetID()] = debugger
         debugger.AddDestroyCallback(self._leave)
         for command in (*_SHOWING, *_STARTING, *_LISTING):
@@ -100,7 +109,7 @@ class Watcher:
         :return: in the context, whether that is so; ``False``: the other thread waits for a lock, perhaps for one that
             this thread has, as in a command of a breakpoint.
         """
-        with about_to_show_frames():
+        with self._commanding.about_to_show_frames():
             is_alone = self._looking.acquire(timeout=_PATIENCE)
             try:
                 yield is_alone
@@ -196,12 +205,7 @@ class Watcher:
 
     def _wake(self, target: lldb.SBTarget, is_new: bool) -> bool:
         """Do what a target needs; return whether nothing is left to do."""
-        from lldb_plugin.lifecycle import new_modules
-
         if target.GetDebugger().GetID() not in self._debuggers:
             return True  # it is being destroyed, and LLDB may be about to end
         self.is_awake = True
-        return new_modules.prepare(target, is_new)
-
-
-WATCHER = Watcher()
+        return self._prepare(target, is_new)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import lldb
 
-from lldb_plugin.interface.telling import report
+from lldb_plugin.interface.telling import Report
 from lldb_plugin.process.memory import build_id_of
 from lldb_plugin.process.process import arch_of
 from lldb_plugin.process.runtime_code import registers_code
@@ -31,23 +31,25 @@ _TOLERATED = {AUTO: Difference.NONE, ALWAYS: Difference.NONE, FALLBACK: Differen
 _SECONDS = 0.1
 """Time limit for comparing files."""
 
-_known: dict[DebugFile, Difference] = {}
+Known = dict[DebugFile, Difference]
 """The largest difference in each file that was compared; without a build ID, LLDB gives it a number by its contents."""
 
 
 class Comparison:
     """The comparison of one module, of which only the result is kept.
 
+    :param known: gets the result.
     :param agreement: ``None``: it is known from an earlier comparison.
     :param is_of_file: LLDB may have less of the file in the memory of a process, where differences are then not those
         of the file.
     """
 
-    def __init__(self, file: DebugFile, agreement: ModuleAgreement | None, is_of_file: bool) -> None:
+    def __init__(self, known: Known, file: DebugFile, agreement: ModuleAgreement | None, is_of_file: bool) -> None:
+        self._known = known
         self._file = file
         self._agreement = agreement
         self._is_of_file = is_of_file
-        self.difference = _known[file] if agreement is None else None
+        self.difference = known[file] if agreement is None else None
         self.unusable = ""
         """A line for the user if the SFrame data is unusable; this is known at the end of the comparison."""
 
@@ -62,38 +64,75 @@ class Comparison:
                 if self._agreement.error is not None:  # each process tells its user
                     self.unusable = f"{self._file.path}: {Module.kind} not used: {self._agreement.error}"
                 elif self._is_of_file or self.difference is Difference.NONE:
-                    _known[self._file] = self.difference
+                    self._known[self._file] = self.difference
                 self._agreement = None
         return self.difference
 
 
-def compared(module: lldb.SBModule, described: Module, arch: Arch, read: ReadMemory) -> Comparison:
-    """Return the comparison of a module, by its file if possible; otherwise, by the memory of the process.
+class Differences:
+    """The comparisons of the files of all processes, each of which is made once.
 
-    :param described: the module in the process.
-    :param read: reads the memory of the process.
+    :param report: shows one line to the user.
     """
-    found = compared_by_file(module, arch)
-    return found or Comparison(_file_of(module), ModuleAgreement(described, arch, read), is_of_file=False)
 
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._known: Known = {}
 
-def compared_by_file(module: lldb.SBModule, arch: Arch) -> Comparison | None:
-    """Return the comparison of a module by its file; ``None``: the file cannot be compared without a process.
+    def of_module(self, module: lldb.SBModule, described: Module, arch: Arch, read: ReadMemory) -> Comparison:
+        """Return the comparison of a module, by its file if possible; otherwise, by the memory of the process.
 
-    This asks LLDB only for the path and the build ID: LLDB may still be filling the module in, in another thread.
-    """
-    file = _file_of(module)
-    if file in _known:
-        return Comparison(file, None, is_of_file=True)
-    # LLDB gives a relative path as the program did.  The vDSO has a name only, which is not that of a file.
-    if not (file.path.startswith("/") or file.has_build_id()):
-        return None
-    if module_name(file.path) is not None:
-        return None  # a kernel module's sections have no addresses yet
-    try:
-        return Comparison(file, agreement_of_file(file, arch), is_of_file=True)
-    except SFrameError:
-        return None
+        :param described: the module in the process.
+        :param read: reads the memory of the process.
+        """
+        found = self._of_file(module, arch)
+        if found is not None:
+            return found
+        return Comparison(self._known, _file_of(module), ModuleAgreement(described, arch, read), is_of_file=False)
+
+    def can_change_stacks(
+        self, target: lldb.SBTarget, modules: Iterable[lldb.SBModule], settings: Settings, seconds: float = _SECONDS
+    ) -> bool:
+        """Return whether SFrame can change a stack with frames in some modules of a target, by their files.
+
+        ``False`` is certain; this waits for none of LLDB's locks on the target.
+
+        :param seconds: time limit.
+        """
+        try:
+            arch = arch_of(target)
+        except SFrameError:
+            return False  # SFrame cannot unwind this target; the `sframe` commands say why
+        limit = tolerated(settings, arch)
+        if limit is None:
+            return True
+        until = time.perf_counter() + seconds
+        for module in modules:
+            comparison = self._of_file(module, arch)
+            found = comparison.advance(until) if comparison is not None else None
+            if comparison is not None and comparison.unusable:
+                self._report(comparison.unusable)
+            if found is None or found > limit or registers_code(module):
+                return True
+        return False
+
+    def _of_file(self, module: lldb.SBModule, arch: Arch) -> Comparison | None:
+        """Return the comparison of a module by its file; ``None``: the file cannot be compared without a process.
+
+        This asks LLDB only for the path and the build ID: LLDB may still be filling the module in, in another thread.
+        """
+        file = _file_of(module)
+        if file in self._known:
+            return Comparison(self._known, file, None, is_of_file=True)
+        # LLDB gives a relative path as the program did.  The vDSO has a name only, which is not that of a file.
+        if not (file.path.startswith("/") or file.has_build_id()):
+            return None
+        if module_name(file.path) is not None:
+            return None  # a kernel module's sections have no addresses yet
+        try:
+            return Comparison(self._known, file, agreement_of_file(file, arch), is_of_file=True)
+        except SFrameError:
+            return None
 
 
 def _file_of(module: lldb.SBModule) -> DebugFile:
@@ -109,30 +148,3 @@ def tolerated(settings: Settings, arch: Arch) -> Difference | None:
     if settings.strict or settings.generate or arch.ra is not None:
         return None
     return _TOLERATED[settings.mode]
-
-
-def can_change_stacks(
-    target: lldb.SBTarget, modules: Iterable[lldb.SBModule], settings: Settings, seconds: float = _SECONDS
-) -> bool:
-    """Return whether SFrame can change a stack with frames in some modules of a target, by their files.
-
-    ``False`` is certain; this waits for none of LLDB's locks on the target.
-
-    :param seconds: time limit.
-    """
-    try:
-        arch = arch_of(target)
-    except SFrameError:
-        return False  # SFrame cannot unwind this target; the `sframe` commands say why
-    limit = tolerated(settings, arch)
-    if limit is None:
-        return True
-    until = time.perf_counter() + seconds
-    for module in modules:
-        comparison = compared_by_file(module, arch)
-        found = comparison.advance(until) if comparison is not None else None
-        if comparison is not None and comparison.unusable:
-            report(comparison.unusable)
-        if found is None or found > limit or registers_code(module):
-            return True
-    return False

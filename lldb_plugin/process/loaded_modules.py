@@ -10,12 +10,13 @@ the sections of modules when their addresses are looked up.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Callable, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import lldb
 
+from lldb_plugin.interface.telling import Report
 from lldb_plugin.process import places
-from lldb_plugin.process.differences import Comparison, compared, tolerated
+from lldb_plugin.process.differences import Comparison, Differences, tolerated
 from lldb_plugin.process.memory import reader
 from lldb_plugin.process.modules import describe, header_section_of
 from lldb_plugin.process.registers import pac_mask_of
@@ -58,6 +59,7 @@ class _Loaded(NamedTuple):
 class LoadedModules:
     """The modules of a process.
 
+    :param differences: compares the modules with their CFI.
     :param report: called with one line for the user about unusable data.
     :param generates: SFrame is generated from CFI for modules without SFrame.
     """
@@ -67,9 +69,11 @@ class LoadedModules:
         target: lldb.SBTarget,
         process: lldb.SBProcess,
         arch: Arch,
-        report: Callable[[str], None],
+        differences: Differences,
+        report: Report,
         generates: bool,
     ) -> None:
+        self._differences = differences
         self.arch = arch
         self._target = target
         self._read = reader(process)
@@ -212,7 +216,9 @@ class LoadedModules:
             self.arch,
             self._places,
         )
-        comparison = compared(module, described, self.arch, self._read) if described is not None else None
+        comparison = None
+        if described is not None:
+            comparison = self._differences.of_module(module, described, self.arch, self._read)
         return _Loaded(module, address, described, comparison)
 
     def _forget_rules(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-from pathlib import Path
 
 
 def is_read_by_a_person(for_programs: re.Pattern[bytes]) -> bool:
@@ -27,6 +26,7 @@ def has_argument(wanted: re.Pattern[bytes]) -> bool:
 @functools.cache
 def _arguments() -> list[bytes] | None:
     try:
-        return Path("/proc/self/cmdline").read_bytes().split(b"\0")
+        with open("/proc/self/cmdline", "rb") as file:
+            return file.read().split(b"\0")
     except OSError:
         return None

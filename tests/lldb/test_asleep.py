@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,13 +43,14 @@ def count(debugger, command, result, internal_dict):
         print("heard", name, seen)
 """
 STATE = """
-import json, sys, threading, lldb
+import json, sys, lldb
 ours = [
     name for name, module in sys.modules.items()
     if name.split(".")[0] in ("lldb_plugin", "sframe_unwind") and not hasattr(module, "__path__")
 ]
 lines = sum(1 for name in ours for line in open(sys.modules[name].__file__))
-print("state", json.dumps([sorted(ours), lines, lldb.SBDebugger.FindDebuggerWithID(2).IsValid()]))
+found = [sorted(ours), lines, lldb.SBDebugger.FindDebuggerWithID(2).IsValid(), sorted(sys.modules)]
+print("state", json.dumps(found))
 """
 
 
@@ -112,12 +114,22 @@ def test_other_scripts_hear_all_events(lldb: str, name: str, programs: dict[str,
 def test_nothing_is_loaded_or_made_for_a_program_without_sframe(lldb: str, programs: dict[str, Path]) -> None:
     commands = (*START, "bt", "target stop-hook list", "target frame-provider list", f"script exec({STATE!r})")
     said = shown(lldb, programs["without"], *commands)
-    loaded, lines, has_second_debugger = json.loads(said.partition("\nstate ")[2].splitlines()[0])
+    loaded, lines, has_second_debugger, modules = _state(said)
     assert len(loaded) <= 12, loaded
-    assert lines <= 1300
+    assert lines <= 1350
     assert not has_second_debugger
+    without = _state(shown(lldb, programs["without"], *commands, plugin=False))[-1]
+    others = [name for name in modules if name not in without and not name.startswith(("lldb_plugin", "sframe_"))]
+    assert "threading" in others
+    assert "pathlib" not in others
+    assert len(others) <= 12, others
     assert "No stop hooks" in said
     assert "no frame providers registered" in said
+
+
+def _state(said: str) -> Any:
+    """Return what :data:`STATE` has printed."""
+    return json.loads(said.partition("\nstate ")[2].splitlines()[0])
 
 
 def test_wakes_for_a_module_with_sframe(lldb: str, programs: dict[str, Path]) -> None:
@@ -128,7 +140,7 @@ def test_wakes_for_a_module_with_sframe(lldb: str, programs: dict[str, Path]) ->
 
 def test_a_launch_does_not_wait_for_the_thread_that_learns_of_files(lldb: str, programs: dict[str, Path]) -> None:
     """That thread can be late; here it never looks.  A script then asks for frames without a command."""
-    never = "script from lldb_plugin.lifecycle.watching import WATCHER; WATCHER.look = lambda: None"
+    never = "script from lldb_plugin.plugin import the_plugin; the_plugin().watcher.look = lambda: None"
     count = "script print('synthetic', sum(frame.IsSynthetic() for frame in lldb.thread))"
     said = shown(lldb, programs["alone"], *START, count, "target frame-provider list", first=never)
     assert int(said.partition("\nsynthetic ")[2].splitlines()[0]) > 0

@@ -70,7 +70,7 @@ def test_quitting_while_the_program_starts(lldb: str) -> None:
 
 _LATE_HANDLING = """
 import threading, time
-from lldb_plugin.lifecycle import new_modules
+from lldb_plugin.lifecycle.new_modules import NewModules
 from lldb_plugin.lifecycle.watching import Watcher
 mine, other = lldb.debugger, lldb.SBDebugger.Create(False)
 other.HandleCommand("command script import {plugin}")
@@ -80,12 +80,12 @@ def late(watcher, target):
     time.sleep(1)
     {question}
     return handle(watcher, target)
-prepare = new_modules.prepare
-def prepared(target, is_new):
+prepare = NewModules.prepare
+def prepared(self, target, is_new):
     print("prepared", flush=True)
-    return prepare(target, is_new)
+    return prepare(self, target, is_new)
 def left(number):
-    Watcher._look_at, new_modules.prepare = late, prepared
+    Watcher._look_at, NewModules.prepare = late, prepared
     other.CreateTarget("{program}")
     print("handled late:", handled.wait({seconds}), flush=True)
 mine.AddDestroyCallback(left)

@@ -77,7 +77,7 @@ def switched_off(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[str
     """Return the messages when a command sets mode ``off`` while another thread of LLDB asks for frames."""
     inside = Program(debugger)
     plugin = importlib.import_module("sframe_lldb")
-    session = importlib.import_module("lldb_plugin.session").SESSION
+    session = _engine().session
     with inside.started(program), contextlib.redirect_stderr(io.StringIO()) as said:
         provider = next(value for name, value in vars(plugin).items() if name.startswith("SFrameFrameProvider"))
         modules = session.modules
@@ -95,17 +95,17 @@ def switched_off(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[str
 def late(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[str]:
     """Return the messages for two libraries that were loaded just before a stop."""
     inside = Program(debugger)
-    new_modules = importlib.import_module("lldb_plugin.lifecycle.new_modules")
+    new_modules = _engine().new_modules
     with inside.started(program), contextlib.redirect_stderr(io.StringIO()) as said:
         for _ in range(2):
-            new_modules._late.fit(inside.target, inside.target.GetProcess().GetStopID())
+            new_modules._fit_late(inside.target, inside.target.GetProcess().GetStopID())
     return said.getvalue().splitlines()
 
 
 def registering(debugger: lldb.SBDebugger, program: dict[str, Any]) -> int:
     """Return how many frames there are after a command has set the mode while the plugin registers the provider."""
     inside = Program(debugger)
-    stop_hooks: Any = importlib.import_module("lldb_plugin.lifecycle.stop_hooks")
+    stop_hooks = _engine().hooks
     add, begun, goes_on = stop_hooks.add, threading.Event(), threading.Event()
 
     def slow(target: lldb.SBTarget) -> None:
@@ -128,7 +128,7 @@ def registering(debugger: lldb.SBDebugger, program: dict[str, Any]) -> int:
 def beside_commands(debugger: lldb.SBDebugger, program: dict[str, Any], times: int) -> list[str]:
     """Return the threads that a command shows while another thread enables and disables the plugin's hook."""
     inside = Program(debugger)
-    stop_hooks = importlib.import_module("lldb_plugin.lifecycle.stop_hooks")
+    stop_hooks = _engine().hooks
     interpreter = debugger.GetCommandInterpreter()
     shown = set()
     with inside.started(program):
@@ -262,6 +262,11 @@ def _vain_waits() -> Iterator[list[float]]:
     finally:
         for module in users:
             module.acquire = acquire  # type: ignore[attr-defined]
+
+
+def _engine() -> Any:
+    """Return the part of the plugin that unwinds."""
+    return importlib.import_module("lldb_plugin.plugin").the_plugin().engine()
 
 
 def _names(thread: lldb.SBThread) -> list[str]:

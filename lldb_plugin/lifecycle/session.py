@@ -1,4 +1,4 @@
-"""The state of the plugin in one LLDB: the mode, the modules of each process, and the shown frames."""
+"""The settings, the modules of each process, and the frames that LLDB does not show."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import lldb
 from lldb_plugin.frames.kept_frames import KeptFrames, moment_of
 from lldb_plugin.frames.native import NativeStack
 from lldb_plugin.interface.completion import import_rlcompleter
-from lldb_plugin.interface.telling import report
+from lldb_plugin.interface.telling import Report
+from lldb_plugin.process.differences import Differences
 from lldb_plugin.process.loaded_modules import LoadedModules
 from lldb_plugin.process.process import Process, arch_of
 from sframe_unwind.debugger.settings import OFF, Settings
@@ -17,10 +18,16 @@ _PROCESSES = 8
 
 
 class Session:
-    """The state of the plugin."""
+    """The data about processes, of all debuggers, while the plugin is awake.
 
-    def __init__(self) -> None:
+    :param differences: compares modules with their CFI.
+    :param report: shows one line to the user.
+    """
+
+    def __init__(self, differences: Differences, report: Report) -> None:
         import_rlcompleter()  # before any module needs pyelftools
+        self._differences = differences
+        self._report = report
         self.settings = Settings()
         self.deciding: set[int] = set()
         """Threads of LLDB that are asking for frames at this moment."""
@@ -51,7 +58,14 @@ class Session:
         known = self._known.pop(number, None)
         if known is None:
             target = process.GetTarget()
-            known = LoadedModules(target, process, arch_of(target), report, self.settings.generate)
+            known = LoadedModules(
+                target=target,
+                process=process,
+                arch=arch_of(target),
+                differences=self._differences,
+                report=self._report,
+                generates=self.settings.generate,
+            )
         else:
             known.refresh()
         self._known[number] = known
@@ -89,6 +103,3 @@ class Session:
         """
         replaced = self.replaced(thread)
         return NativeStack(self.process(thread.GetProcess()), thread if replaced is None else replaced, limit)
-
-
-SESSION = Session()

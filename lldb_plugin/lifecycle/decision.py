@@ -1,0 +1,154 @@
+"""Decides about the frames of a thread: LLDB's own, or those of SFrame where they differ."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import lldb
+
+from lldb_plugin.frames.agreement import Agreement
+from lldb_plugin.frames.frame_ids import told_apart
+from lldb_plugin.frames.frame_plan import FramePlan, Shown, plan
+from lldb_plugin.frames.innermost import InnermostFrames
+from lldb_plugin.frames.native import NativeStack, NoFramesError
+from lldb_plugin.frames.native_callers import NativeCallers
+from lldb_plugin.frames.option_parser import OptionParser
+from lldb_plugin.frames.strict_plan import NativeStackInPart, StacksDifferError, strict_plan
+from lldb_plugin.interface.telling import Report
+from lldb_plugin.lifecycle.session import Session
+from lldb_plugin.process.inlining import Scopes
+from lldb_plugin.process.process import Process
+from sframe_unwind.debugger.settings import OFF, Settings
+from sframe_unwind.errors import SFrameError
+from sframe_unwind.unwind.walk import Registers
+
+if TYPE_CHECKING:
+    from lldb_plugin.frames.scripted_frame import FrameMaker
+
+_ENDED = (lldb.eStateInvalid, lldb.eStateExited, lldb.eStateDetached)
+"""The states of a process whose threads LLDB still has, and whose memory is gone; *invalid*: LLDB drops its target."""
+
+
+class Answers(NamedTuple):
+    """The frames of a thread, some of which are not LLDB's own."""
+
+    shown: tuple[Shown, ...]
+    maker: FrameMaker
+    should_wait: bool
+    """LLDB may be in the middle of a step, which these frames would lead astray."""
+
+
+class Decisions:
+    """The decisions about the threads of all processes.
+
+    :param report: shows one line to the user.
+    """
+
+    def __init__(self, session: Session, report: Report) -> None:
+        self._session = session
+        self._report = report
+        self._innermost = InnermostFrames()
+        self._parser = OptionParser()
+
+    def answers(self, thread: lldb.SBThread) -> Answers | None:
+        """Return the frames of a thread; ``None``: they are LLDB's own, or there are none.  The lock is held."""
+        asker = threading.get_ident()
+        self._session.deciding.add(asker)
+        try:
+            with _no_collection():
+                return self._decide(thread)
+        except NoFramesError:
+            pass  # the process runs again
+        except SFrameError as error:
+            self._report(str(error))
+        except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the user the backtrace
+            self._report(f"internal error, frames left to LLDB: {type(error).__name__}: {error}")
+        finally:
+            self._session.deciding.discard(asker)
+        return None
+
+    def _decide(self, thread: lldb.SBThread) -> Answers | None:
+        """Return the frames of a thread; ``None``: they are exactly LLDB's own.
+
+        :raises SFrameError: SFrame has no architecture for the process.
+        """
+        settings = self._session.settings  # a command can change them meanwhile, in another thread
+        if thread.GetProcess().GetState() in _ENDED:
+            return None
+        modules = self._session.modules(thread.GetProcess())
+        modules.judge()
+        if settings.mode == OFF or not modules.can_change_stacks(settings):
+            return None
+        inner = thread.GetFrameAtIndex(0)
+        if not inner.IsValid():
+            return None
+        process = self._session.process(thread.GetProcess())
+        registers = Registers(inner.GetPC(), inner.GetSP(), inner.GetFP())
+        # LLDB ends the stacks of kernels at entry code, or guesses.
+        if (
+            not settings.strict
+            and process.kernel_at(registers.pc) is None
+            and _lldb_agrees(process, thread, inner, registers, settings)
+        ):
+            self._innermost.is_mistaken(thread, inner.GetCFA(), inner.GetCFA())
+            return None
+        target = thread.GetProcess().GetTarget()
+        native, planned = _planned(process, thread, settings, Scopes(target))
+        by_sframe = planned.walked[0]
+        cfa = by_sframe.cfa if by_sframe is not None else None
+        is_mistaken = self._innermost.is_mistaken(thread, cfa, native.cfa(native.frames[0]))
+        planned = told_apart(planned, native)
+        if planned.is_native(native.count):
+            return None
+        from lldb_plugin.frames.scripted_frame import FrameMaker  # its base class exists since LLDB 22
+
+        return Answers(planned.shown, FrameMaker(target, process.arch, self._parser), is_mistaken)
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Do not look for cyclic garbage: a deep stack is tens of thousands of objects without cycles.
+
+    They would start the collector again and again, which took a quarter of the time of a decision.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _lldb_agrees(
+    process: Process, thread: lldb.SBThread, inner: lldb.SBFrame, registers: Registers, settings: Settings
+) -> bool:
+    """Return whether LLDB's own stack of a thread is certainly SFrame's.
+
+    :param inner: the innermost frame, which has the registers.
+    """
+    agreement = Agreement(
+        shared=process.shared[settings.mode],
+        arch=process.arch,
+        read=process.read,
+        read_register=process.register_reader(inner),
+        pac_mask=process.pac_mask,
+        callers=NativeCallers(thread),
+    )
+    return agreement.holds(registers)
+
+
+def _planned(
+    process: Process, thread: lldb.SBThread, settings: Settings, scopes: Scopes
+) -> tuple[NativeStack, FramePlan]:
+    """Return LLDB's own stack of a thread, and the frames to show."""
+    if settings.strict:
+        in_part = NativeStackInPart(process, thread)
+        with contextlib.suppress(StacksDifferError):
+            return in_part, strict_plan(process, in_part, settings, scopes)
+    native = NativeStack(process, thread)
+    return native, plan(process, native, settings, scopes)
