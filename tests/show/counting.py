@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
+from lab.cfi.tables import Table, by_readelf
 from sframe_unwind import elf
 from sframe_unwind.arch import Arch
 from sframe_unwind.cli import main as command_line
-from tests.cfi.tables import Table, by_readelf
 from tests.samples.build import toolchain
 from tests.samples.readelf import Row, read_sframe
 
