@@ -75,7 +75,8 @@ def _pairs(tools: Path, functions: Path, small: Path) -> Iterator[_Pair]:
 
 def _row(pair: _Pair) -> Row:
     if shutil.which(pair.peer[0]) is None:
-        return Row(PART, pair.what, (), "x", pair.target, f"{pair.peer[0]} is not installed")
+        why = f"{pair.peer[0]} is not installed"
+        return Row(part=PART, what=pair.what, values=(), unit="x", target=pair.target, detail=why)
     times = in_turns(
         ROUNDS,
         {

@@ -2,8 +2,8 @@
 
     python -m lab.real_programs [--abi ABI ...] [NAME ...]
 
-Sources and builds are kept in the checkout's `.cache/real-programs`. The output is the table in `docs/verify.md`,
-followed by each disagreement with the producer that is wrong.
+Sources and builds are kept in the checkout's `.cache/real-programs`. The output is the table in
+`docs/verify-evidence.md`, followed by each disagreement with the producer that is wrong.
 """
 
 from __future__ import annotations

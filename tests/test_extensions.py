@@ -1,7 +1,8 @@
 """The lists of docs/architecture.md: which files have to change for each kind of extension.
 
 Each list is compared with the files that know an extension of its kind which is there already: the architecture s390x,
-version 3, glibc, the HTML page of ``verify``, core files.
+version 3, the header's number of FREs, glibc, the rule about mask FDEs, the HTML page of ``verify``, ``sframe tasks``,
+``DW_OP_breg0``, the method ``sframe-linux``, BOLT, core files.
 """
 
 from __future__ import annotations
@@ -26,11 +27,19 @@ PACKAGES = ("sframe_unwind", "gdb_plugin", "lldb_plugin")
 ARCHITECTURE, VERSION = "Adding an architecture", "Adding a version of the format"
 WORDS = {
     ARCHITECTURE: re.compile(r"_?s390x|_?S390X_\w+|EM_S390"),
+    "Adding a field of the header": re.compile("num_fres"),
     "Adding a consumer of SFrame": re.compile("GLIBC|glibc"),
+    "Adding a rule of `lint`": re.compile("MASK_FDE"),
     "Adding an output of `verify`": re.compile(r"sframe_unwind\.verify\.page"),
+    "Adding a command to both debuggers": re.compile("TASKS|Tasks"),
+    "Adding an operation of DWARF expressions": re.compile(r"_BREG0|DW_OP_breg.*"),
+    "Adding a method of `perf`": re.compile(r"by_sframe_of_linux|sframe-linux"),
+    "Adding a tool that rewrites files": re.compile("BOLT_NOTE|BOLT_ORIGINAL"),
     "Adding a source of stacks": re.compile(r"CoreTarget"),
 }
 """By section of the page: names, modules and texts that occur in no other code than the files of the list."""
+HELP = "sframe_unwind/cli/"
+"""The docstrings of these modules are the help of the commands, which is text for users like any other."""
 OTHER_FORMATS = ("sframe_unwind/cfi", "sframe_unwind/source", "sframe_unwind/code")
 """These have versions of DWARF, or numbers of opcodes."""
 
@@ -46,6 +55,8 @@ def words(path: str, tree: ast.Module) -> Iterator[str]:
     """Yield the names of a file, its text constants without docstrings, and the modules that it is and imports."""
     yield path[: -len(".py")].replace("/", ".")
     documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    if path.startswith(HELP):
+        yield from (ast.get_docstring(tree) or "").split()
     for node in ast.walk(tree):
         if isinstance(node, (ast.Name, ast.Attribute)):
             yield node.id if isinstance(node, ast.Name) else node.attr
@@ -96,9 +107,18 @@ def test_list_has_the_files_that_know_one(section: str) -> None:
     assert listed(section) == found
 
 
+def test_every_list_is_compared_and_in_the_table() -> None:
+    page = (CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^## (Adding .*)$", page, re.MULTILINE)
+    assert {*sections} == {*WORDS, VERSION}
+    table = page.partition("## Changes and their files")[2].partition("\n## ")[0]
+    linked = re.findall(r"\]\(#([\w-]+)\)", table)
+    assert sorted(linked) == sorted(re.sub(r"[^\w\- ]", "", name.lower()).replace(" ", "-") for name in sections)
+
+
 def test_list_has_the_files_that_know_versions() -> None:
     found = {path for path, tree in trees() if not path.startswith(OTHER_FORMATS) and knows_versions(tree)}
-    assert len(found) > 5
+    assert len(found) > 2
     assert listed(VERSION) == found
 
 

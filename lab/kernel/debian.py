@@ -66,7 +66,7 @@ def test_orc_of_modules_is_that_of_objtool(debian: DebianKernel) -> None:
 
 
 def test_orc_of_the_kernel_is_that_of_its_cfi(debian: DebianKernel) -> None:
-    """The tables differ where inline assembly pushes words, which the compiler does not know (docs/kernel.md)."""
+    """docs/kernel-reference.md has the differences: a compiler does not know the words that inline assembly pushes."""
     found = verify(debian.vmlinux, Plan(dwarf=False, orc=True)).orc
     assert found is not None
     assert found.both > 40_000

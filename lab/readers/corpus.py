@@ -311,7 +311,7 @@ def _malformed_old(version: int) -> Iterator[Case]:
     maker = Maker(version, AbiNumber.AMD64_ENDIAN_LITTLE)
     pair = [maker.function((0, maker.rule(8)), (4, maker.rule(24, fp=-16)), start=_CODE + n, size=32) for n in (0, 64)]
     good = maker.case("good", "", *pair)
-    header, entry = header_format.SIZE, header_format.FDE_SIZES[version]
+    header, entry = header_format.SIZES[version], header_format.FDE_SIZES[version]
     row = header + 2 * entry
     for name, tests, offset, layout, value in (
         ("magic", "another magic number", 0, "H", 0x1234),

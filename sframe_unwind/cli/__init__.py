@@ -34,6 +34,7 @@ from sframe_unwind.errors import SFrameError
 _NAMES = (
     "dump",
     "lookup",
+    "show",
     "verify",
     "lint",
     "convert",
@@ -143,6 +144,11 @@ class _Parser(argparse.ArgumentParser):
         argparse lets the parser of the whole command line report it, which names no command.
         """
         parsed, unknown = super().parse_known_args(args, namespace or argparse.Namespace())
+        # argparse takes all words of such an argument from before the first option.
+        rest = next((one.dest for one in self._get_positional_actions() if one.nargs == argparse.ZERO_OR_MORE), None)
+        if rest is not None and not any(word.startswith("-") for word in unknown):
+            setattr(parsed, rest, [*getattr(parsed, rest), *unknown])
+            unknown = []
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return parsed, unknown

@@ -12,22 +12,31 @@ readelf --sframe, for versions 1 to 3:
   [s]                the return address is signed
   RA undefined       the outermost frame
 
-The exit status is 0, or 2 if a part of the section is malformed; the other parts are printed.
+FUNCTION is a symbol, or an address in a function, as for lookup: only these functions are printed.
+
+The exit status is 0, 1 if SFrame does not cover a FUNCTION, or 2 if a part of the section is malformed; the
+other parts are printed.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from bisect import bisect_left
+from collections.abc import Iterator
 
 from sframe_unwind import elf
+from sframe_unwind.cli.addresses import Addresses
 from sframe_unwind.cli.file_name import file_name
-from sframe_unwind.cli.status import CANNOT, DONE, complain_of
+from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain, complain_of
+from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import FormatError, SFrameError
 from sframe_unwind.report.dump import to_json, to_text
+from sframe_unwind.sframe.table import Table
 
 EXAMPLES = """\
   sframe-unwind dump /usr/bin/true
+  sframe-unwind dump ./program main 0x1185
   sframe-unwind dump --json libfoo.so | jq '.sections[].functions | length'
 """
 
@@ -35,6 +44,9 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("file", metavar="FILE", type=file_name, help="an executable, shared library or object file")
+    parser.add_argument(
+        "functions", metavar="FUNCTION", nargs="*", help="main, 0x1185, or .text+0x10 in an object file"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -50,9 +62,35 @@ def run(options: argparse.Namespace) -> int:
 
     try:
         sections = elf.load(options.file, lazy=False)
+        only = _numbers(options) if options.functions else None
     except SFrameError as error:
         complain_of(options.file, error)
         return CANNOT
-    for piece in to_json(options.file, sections, report) if options.json else to_text(sections, report):
+    pieces = to_json(options.file, sections, report, only) if options.json else to_text(sections, report, only)
+    for piece in pieces:
         sys.stdout.write(piece)
+    if only is not None and not any(only.values()):
+        complain(f"{options.file}: SFrame does not cover {' or '.join(options.functions)}")
+        status = max(status, NOT_ALL)
     return status
+
+
+def _numbers(options: argparse.Namespace) -> dict[int, list[int]]:
+    """Return the numbers of the functions that the arguments name, by the number of their table in the file.
+
+    The addresses are those of the layout, in which sections of object files do not overlap; the numbers are the same.
+
+    :raises SFrameError: an argument names nothing.
+    """
+    with elf.opened(options.file) as binary:
+        addresses = Addresses(Symbols([*binary.symbols, *binary.stubs]), binary.layout)
+        wanted = sorted({address for text in options.functions for address in addresses.find(text)})
+        tables = [table for section in binary.sframe for table in section.tables]
+        return {place: list(_covering(table, wanted)) for place, table in enumerate(tables)}
+
+
+def _covering(table: Table, addresses: list[int]) -> Iterator[int]:
+    """Yield the numbers of the functions that contain an address."""
+    for number, (start, size) in enumerate(zip(*table.extents())):
+        if bisect_left(addresses, start) < bisect_left(addresses, start + size):
+            yield number

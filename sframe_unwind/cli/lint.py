@@ -2,7 +2,7 @@
 
 For each consumer that --for names, prints whether the section is accepted whole, accepted with losses
 (which functions, how many bytes of code), or refused (for which rule, and with which effect); then the
-other broken rules.  docs/lint.md explains the rules.
+other broken rules.  docs/lint-reference.md explains the rules.
 
   spec            the specification: manuals of 2.44 to 2.46 (GNU binutils)
   linux-user      Linux, stacks of user programs (version 3): series v13, not merged
@@ -12,7 +12,7 @@ other broken rules.  docs/lint.md explains the rules.
   libsframe-2.44  GNU libsframe (version 2): binutils-2_44
   libsframe-2.47  GNU libsframe (versions 2 and 3): binutils-2_47
 
-The last column is the revision whose rules are checked; later ones can differ.  docs/lint.md has the sources.
+The last column is the revision whose rules are checked; later ones can differ.  docs/lint-reference.md has the sources.
 
 Of an archive, the members with SFrame are checked; of a directory, all ELF files with SFrame and
 all archives below it.

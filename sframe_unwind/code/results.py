@@ -103,11 +103,13 @@ class Results:
 class FunctionVerdicts(Sequence[FunctionVerdict]):
     """How functions came out, in few bytes.
 
-    :param ranges: of them.
+    :param ranges: of all functions of the file.
+    :param numbers: the numbers of these functions.
     """
 
-    def __init__(self, ranges: CodeRanges) -> None:
+    def __init__(self, ranges: CodeRanges, numbers: Sequence[int]) -> None:
         self._ranges = ranges
+        self._numbers = numbers
         self._known: dict[Any, Mapping[str, Judgement]] = {}
         self._worst: list[Mapping[str, Judgement]] = []
 
@@ -124,7 +126,7 @@ class FunctionVerdicts(Sequence[FunctionVerdict]):
     def __getitem__(self, number: int | slice) -> FunctionVerdict | Sequence[FunctionVerdict]:
         if isinstance(number, slice):
             return [self[one] for one in range(*number.indices(len(self)))]
-        return FunctionVerdict(*self._ranges[number], self._worst[number])
+        return FunctionVerdict(*self._ranges[self._numbers[number]], self._worst[number])
 
     def __len__(self) -> int:
         return len(self._worst)

@@ -31,25 +31,29 @@ _MIN_PARALLEL = 256
 """Fewer functions are checked in this process: they are done before another process has started."""
 
 
-def check_functions(checker: Checker, jobs: int = 1, progress: Progress | None = None) -> CodeVerdict:
-    """Check all functions of a file.
+def check_functions(
+    checker: Checker, jobs: int = 1, progress: Progress | None = None, only: Sequence[int] | None = None
+) -> CodeVerdict:
+    """Check the functions of a file.
 
     :param jobs: number of processes.
+    :param only: the numbers of the functions to check, ascending; ``None``: all.  What others do is then not known.
     """
     ranges = checker.interpreter.ranges
-    total = len(ranges)
-    later = [number for number in range(total) if not checker.looks_entered(ranges[number])]
+    chosen = range(len(ranges)) if only is None else only
+    total = len(chosen)
+    later = [number for number in chosen if not checker.looks_entered(ranges[number])]
     left = set(later)
     checker.interpreter.unentered = frozenset(ranges[number].start for number in later)
     checker.interpreter.effects.parts = checker.interpreter.unentered
-    assembly = _Assembly(checker)
-    first = [number for number in range(total) if number not in left]
+    assembly = _Assembly(checker, chosen)
+    first = [number for number in chosen if number not in left]
     done = 0
     for numbers in (first, later):
         # The check of the first functions shows which of the later ones are only parts of them.
-        chosen = [number for number in numbers if not assembly.is_part_of_others(ranges[number].start)]
-        done += len(numbers) - len(chosen)
-        for result in _results(checker, chosen, jobs):
+        entered = [number for number in numbers if not assembly.is_part_of_others(ranges[number].start)]
+        done += len(numbers) - len(entered)
+        for result in _results(checker, entered, jobs):
             assembly.add(result)
             done += 1
             if progress is not None:
@@ -58,7 +62,7 @@ def check_functions(checker: Checker, jobs: int = 1, progress: Progress | None =
         again = assembly.learn()
         if not again:
             break
-        for result in _results(checker, [number for number in range(total) if ranges.starts[number] in again], jobs):
+        for result in _results(checker, [number for number in chosen if ranges.starts[number] in again], jobs):
             assembly.add(result)
     return assembly.verdict()
 
@@ -90,10 +94,14 @@ class _Found(NamedTuple):
 
 
 class _Assembly:
-    """Combines the results for a file's functions."""
+    """Combines the results for a file's functions.
 
-    def __init__(self, checker: Checker) -> None:
+    :param numbers: of the functions that are checked.
+    """
+
+    def __init__(self, checker: Checker, numbers: Sequence[int]) -> None:
         self._checker = checker
+        self._numbers = numbers
         self._results = Results(checker.interpreter.ranges, checker.pool)
         self._continued: set[int] = set()
         self._called = Starts(checker.interpreter.ranges)
@@ -181,8 +189,8 @@ class _Assembly:
         unknown: list[Unknown] = []
         instructions = 0
         ranges = self._checker.interpreter.ranges
-        functions = FunctionVerdicts(ranges)
-        for function in map(ranges.__getitem__, range(len(ranges))):
+        functions = FunctionVerdicts(ranges, self._numbers)
+        for function in map(ranges.__getitem__, self._numbers):
             result = self._results.get(function.start) if function.start not in parts else None
             found = self._found(function, result, elsewhere.get(function.start, []))
             instructions += found.instructions

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import BinaryIO, NamedTuple
 
+from elftools.elf.descriptions import describe_reloc_type
 from elftools.elf.elffile import ELFFile
 from elftools.elf.enums import ENUM_E_MACHINE
 
@@ -204,6 +205,12 @@ class Reader:
         if size > max(_MAX_GROWTH * section.size, _ALWAYS):
             claim = f"{counted(size, 'byte', spec=',')} compressed to {section.size:,}"
             raise FileError(f"{section.name} claims to be {claim}, more than {_MAX_GROWTH} to 1")
+
+    def relocation_name(self, kind: int) -> str:
+        """Return the name of a relocation type of the file's machine, such as ``R_X86_64_PLT32``."""
+        with translated():
+            name = str(describe_reloc_type(kind, self._elf))
+        return name if name.startswith("R_") else f"type {kind}"
 
     def section(self, number: int) -> ElfSection:
         """Return a section by its number.

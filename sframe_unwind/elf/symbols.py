@@ -100,6 +100,15 @@ class Symbols:
         last = self.find(end - 1)
         return found[0] if last is not None and last[0] is found[0] else None
 
+    def between(self, start: int, end: int) -> list[Symbol]:
+        """Return the symbols that begin in a range of addresses (end exclusive), by address."""
+        return self._symbols[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
+
+    def next_start(self, address: int) -> int | None:
+        """Return the address of the first symbol after an address; ``None``: there is none."""
+        following = bisect_right(self._starts, address)
+        return self._starts[following] if following < len(self._starts) else None
+
     def addresses(self, name: str) -> list[int]:
         """Return the addresses of all functions with a name, in ascending order."""
         return sorted({symbol.address for symbol in self._symbols if symbol.name == name})

@@ -1,4 +1,6 @@
-"""The rules of ``lint``.  A rule's number and name never change their meaning; ``docs/lint.md`` explains each."""
+"""The rules of ``lint``.  A rule's number and name never change their meaning.
+
+``docs/lint-reference.md`` explains each."""
 
 from __future__ import annotations
 

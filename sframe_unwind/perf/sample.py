@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
-from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.perf.attributes import Attributes
 from sframe_unwind.perf.constants import BRANCH_COUNTERS, BRANCH_ENTRY_SIZE, BRANCH_HW_INDEX, ReadFormat, SampleType
 from sframe_unwind.perf.cursor import Cursor
@@ -82,8 +80,11 @@ def read_sample(cursor: Cursor, event: Attributes) -> Sample:
     :raises FormatError: a field is beyond the end of the record.
     """
     kind = event.sample_type
-    layout, names = _first_fields(kind, cursor.byteorder)
-    first = dict(zip(names, layout.unpack(cursor.take(layout.size))))
+    fields = _first_fields(kind)
+    first = dict(zip(fields, cursor.words(len(fields))))
+    thread = first.get(SampleType.TID, 0)
+    halves = thread & 0xFFFFFFFF, thread >> 32
+    pid, tid = halves if cursor.byteorder == "little" else halves[::-1]
     abi = 0
     callchain: tuple[int, ...] = ()
     registers: dict[int, int] = {}
@@ -111,10 +112,10 @@ def read_sample(cursor: Cursor, event: Attributes) -> Sample:
             written = cursor.u64()
             stack, is_cut = stack[:written], written >= size
     return Sample(
-        pid=first.get("pid", 0),
-        tid=first.get("tid", 0),
-        time=first.get("time", 0),
-        ip=first.get("ip", 0),
+        pid=pid,
+        tid=tid,
+        time=first.get(SampleType.TIME, 0),
+        ip=first.get(SampleType.IP, 0),
         callchain=callchain,
         abi=abi,
         registers=registers,
@@ -125,24 +126,16 @@ def read_sample(cursor: Cursor, event: Attributes) -> Sample:
 
 
 _FIRST_FIELDS = (
-    (SampleType.IDENTIFIER, "8x", ()),
-    (SampleType.IP, "Q", ("ip",)),
-    (SampleType.TID, "II", ("pid", "tid")),
-    (SampleType.TIME, "Q", ("time",)),
-    *(
-        (bit, "8x", ())
-        for bit in (SampleType.ADDR, SampleType.ID, SampleType.STREAM_ID, SampleType.CPU, SampleType.PERIOD)
-    ),
+    *(SampleType.IDENTIFIER, SampleType.IP, SampleType.TID, SampleType.TIME, SampleType.ADDR),
+    *(SampleType.ID, SampleType.STREAM_ID, SampleType.CPU, SampleType.PERIOD),
 )
-"""The fields of fixed size at the start of a sample: format, and the names of those that are used."""
+"""The fields of 8 bytes each at the start of a sample, in their order."""
 
 
 @cache
-def _first_fields(kind: int, byteorder: ByteOrder) -> tuple[struct.Struct, tuple[str, ...]]:
-    """Return the layout of the first fields of samples of a type, and the names of its values."""
-    fields = [(layout, names) for bit, layout, names in _FIRST_FIELDS if kind & bit]
-    layout = struct.Struct(STRUCT_MARKS[byteorder] + "".join(layout for layout, _ in fields))
-    return layout, tuple(name for _, names in fields for name in names)
+def _first_fields(kind: int) -> tuple[SampleType, ...]:
+    """Return those of the first fields that samples of a type have."""
+    return tuple(field for field in _FIRST_FIELDS if kind & field)
 
 
 @cache

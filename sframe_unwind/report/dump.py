@@ -7,7 +7,8 @@ decoded are reported and marked as malformed (JSON: left out).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Callable
 
 from sframe_unwind.errors import FormatError
@@ -20,6 +21,9 @@ from sframe_unwind.sframe.table import Function, Table
 
 Report = Callable[[FormatError], None]
 """Called with each error in the section."""
+
+Numbers = Mapping[int, Sequence[int]]
+"""Numbers of functions, by the number of their table in the file, ascending."""
 
 _LARGEST_ADDRESS = (1 << 64) - 1
 
@@ -85,22 +89,30 @@ class _Tails(dict[bytes, str]):
         return text
 
 
-def to_text(sections: Iterable[Section], report: Report) -> Iterator[str]:
-    """Yield the text of the sections of a file in pieces of whole lines."""
+def to_text(sections: Iterable[Section], report: Report, only: Numbers | None = None) -> Iterator[str]:
+    """Yield the text of the sections of a file in pieces of whole lines.
+
+    :param only: the numbers of the functions to show; ``None``: all.
+    """
+    tables = count()
     for section in sections:
         yield "Contents of the SFrame section .sframe:\n"
         if not section.tables:
             yield "  empty\n"
         for table in section.tables:
-            yield from _table_text(table, report)
+            yield from _table_text(table, report, _chosen(table, next(tables), only))
         if section.rest is not None:
             report(section.rest)
 
 
-def _table_text(table: Table, report: Report) -> Iterator[str]:
+def _chosen(table: Table, place: int, only: Numbers | None) -> Sequence[int]:
+    return range(len(table)) if only is None else only.get(place, ())
+
+
+def _table_text(table: Table, report: Report, numbers: Sequence[int]) -> Iterator[str]:
     yield "\n".join(_header_lines(table)) + "\n\n  Function Index :\n"
     reader = _Reader(table, str, report)
-    for number in range(len(table)):
+    for number in numbers:
         function = reader.function(number)
         if function is None:
             yield f"\n    func idx [{number}]: malformed\n"
@@ -137,21 +149,25 @@ def _header_lines(table: Table) -> list[str]:
     return [*lines, f"    Num FDEs: {header.num_fdes}", f"    Num FREs: {header.num_fres}"]
 
 
-def to_json(file: str, sections: Iterable[Section], report: Report) -> Iterator[str]:
-    """Yield the JSON of the sections of a file in pieces, with one entry per header and one line per function."""
+def to_json(file: str, sections: Iterable[Section], report: Report, only: Numbers | None = None) -> Iterator[str]:
+    """Yield the JSON of the sections of a file in pieces, with one entry per header and one line per function.
+
+    :param only: the numbers of the functions to show; ``None``: all.
+    """
+    tables = count()
     yield f'{{"file": {json.dumps(file)}, "sections": ['
     separator = "\n"
     for section in sections:
         for table in section.tables:
             yield separator
-            yield from _table_json(section, table, report)
+            yield from _table_json(section, table, report, _chosen(table, next(tables), only))
             separator = ",\n"
         if section.rest is not None:
             report(section.rest)
     yield "\n]}\n"
 
 
-def _table_json(section: Section, table: Table, report: Report) -> Iterator[str]:
+def _table_json(section: Section, table: Table, report: Report, numbers: Sequence[int]) -> Iterator[str]:
     header = table.header
     fields = {
         "address": section.address + table.offset,
@@ -165,7 +181,7 @@ def _table_json(section: Section, table: Table, report: Report) -> Iterator[str]
     yield f'{json.dumps(fields)[:-1]}, "functions": ['
     reader = _Reader(table, _row_json, report)
     separator = "\n"
-    for number in range(len(table)):
+    for number in numbers:
         function = reader.function(number)
         rows = reader.rows(function) if function else None
         if function and rows is not None:

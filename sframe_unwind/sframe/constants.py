@@ -15,6 +15,9 @@ VERSIONS = (1, 2, 3)
 NEWEST = VERSIONS[-1]
 """The default version for writing."""
 
+EXPECTED_VERSIONS = f"{', '.join(map(str, VERSIONS[:-1]))} or {NEWEST}"
+"""The versions in words, for error messages."""
+
 
 class Flag(IntFlag):
     """Section-wide flags (``sfp_flags``), V2 errata 1, 2.1.3."""
@@ -41,12 +44,45 @@ class Features(NamedTuple):
     """Producers also write start fields that are relative to the section."""
     linkable: bool
     """GNU ld 2.46 and later link object files with it."""
+    attributes: bool
+    """An attribute record precedes the rows of a function; otherwise, its FDE has the number of rows and the info."""
+    repetition_size: bool
+    """The size of the repeated block of a mask FDE is stored."""
+    s390x_registers: bool
+    """Data words of default rows for s390x can name a register in place of an offset."""
 
 
 FEATURES = {
-    1: Features(signal=False, flexible=False, undefined_ra=False, pcrel_optional=True, linkable=False),
-    2: Features(signal=False, flexible=False, undefined_ra=False, pcrel_optional=True, linkable=False),
-    3: Features(signal=True, flexible=True, undefined_ra=True, pcrel_optional=False, linkable=True),
+    1: Features(
+        signal=False,
+        flexible=False,
+        undefined_ra=False,
+        pcrel_optional=True,
+        linkable=False,
+        attributes=False,
+        repetition_size=False,
+        s390x_registers=False,
+    ),
+    2: Features(
+        signal=False,
+        flexible=False,
+        undefined_ra=False,
+        pcrel_optional=True,
+        linkable=False,
+        attributes=False,
+        repetition_size=True,
+        s390x_registers=True,
+    ),
+    3: Features(
+        signal=True,
+        flexible=True,
+        undefined_ra=True,
+        pcrel_optional=False,
+        linkable=True,
+        attributes=True,
+        repetition_size=True,
+        s390x_registers=False,
+    ),
 }
 """By version (V2 errata 1; the manual of binutils 2.46)."""
 

@@ -9,7 +9,7 @@ from typing import Callable, NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import EncodeError, FormatError
-from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, FEATURES, AbiNumber
 from sframe_unwind.sframe.row_context import RowContext, cfa_offset, cfa_word, fixed, text
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule, saved_at_cfa
 
@@ -49,7 +49,8 @@ def saved_register(context: RowContext, word: int) -> int | None:
 
     Only version 2 for s390x names registers, in odd data words (V2 errata 1, 3.3).
     """
-    return word >> 1 if context.abi is AbiNumber.S390X_ENDIAN_BIG and context.version == 2 and word & 1 else None
+    is_register = context.abi is AbiNumber.S390X_ENDIAN_BIG and FEATURES[context.version].s390x_registers and word & 1
+    return word >> 1 if is_register else None
 
 
 class _Codec(NamedTuple):
@@ -132,7 +133,8 @@ def _encode_s390x(context: RowContext, arch: Arch, rule: UnwindRule) -> tuple[in
 
 
 def _s390x_word(context: RowContext, arch: Arch, what: str, rule: RegisterRule) -> int:
-    if context.version == 2 and rule.base >= 0 and not rule.in_memory and not rule.offset:
+    is_register = rule.base >= 0 and not rule.in_memory and not rule.offset
+    if is_register and FEATURES[context.version].s390x_registers:
         return rule.base << 1 | 1
     offset = _saved(arch, what, rule)
     if offset & 1:

@@ -17,6 +17,8 @@ from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.sframe import fre, header, raw
 from sframe_unwind.sframe.constants import (
     ARCH_BY_ABI,
+    EXPECTED_VERSIONS,
+    FEATURES,
     KNOWN_FLAGS,
     PLT_ENTRY_SIZE_V1,
     VERSIONS,
@@ -98,10 +100,10 @@ class SectionSpec(NamedTuple):
 
 def usual_table(version: int, abi: AbiNumber, functions: Iterable[FunctionSpec] = ()) -> TableSpec:
     """Return the description of a table as GNU ld writes it: sorted, and with the ABI's fixed offsets."""
-    flags = Flag.FDE_SORTED if version < 3 else Flag.FDE_SORTED | Flag.FDE_FUNC_START_PCREL
+    pcrel = Flag(0) if FEATURES[version].pcrel_optional else Flag.FDE_FUNC_START_PCREL
     ra = -8 if abi is AbiNumber.AMD64_ENDIAN_LITTLE else 0
     by_start = sorted(functions, key=lambda function: function.start)
-    return TableSpec(version, abi, flags, fixed_ra_offset=ra, functions=tuple(by_start))
+    return TableSpec(version, abi, Flag.FDE_SORTED | pcrel, fixed_ra_offset=ra, functions=tuple(by_start))
 
 
 def without_layout(table: TableSpec) -> TableSpec:
@@ -199,7 +201,7 @@ def encode_table(table: TableSpec, address: int, where: str = "table") -> bytes:
     fdes_size = len(table.functions) * header.FDE_SIZES[table.version]
     fre_offset = table.fde_offset + fdes_size if table.fre_offset is None else table.fre_offset
     _check_disjoint(table.fde_offset, fdes_size, fre_offset, fre_size, where)
-    body = header.SIZE + len(table.aux_header)
+    body = header.SIZES[table.version] + len(table.aux_header)
     entries = address + body + table.fde_offset
     head = _header(table, fre_size, fre_offset, where)
     area = bytearray(max(body, body + table.fde_offset + fdes_size, body + fre_offset + fre_size))
@@ -222,7 +224,7 @@ def fits(value: int, size: int, signed: bool) -> bool:
 
 def _check_version(table: TableSpec, where: str) -> None:
     if table.version not in VERSIONS:
-        raise EncodeError(f"{where}: unknown version {table.version}, expected 1, 2 or 3")
+        raise EncodeError(f"{where}: unknown version {table.version}, expected {EXPECTED_VERSIONS}")
     unknown = table.flags & ~KNOWN_FLAGS[table.version]
     if unknown:
         raise EncodeError(f"{where}: flags {int(table.flags):#x}: version {table.version} has no {int(unknown):#x}")
@@ -268,16 +270,14 @@ def _check_disjoint(fde_offset: int, fdes_size: int, fre_offset: int, fre_size: 
 
 
 def _entry(table: TableSpec, function: FunctionSpec, start: int, rows_at: int, where: str) -> bytes:
-    version = table.version
-    _check(start, 8 if version == 3 else 4, True, f"{where}: start, relative")
+    features, layout = FEATURES[table.version], header.FDE_LAYOUTS[table.version]
+    _check(start, struct.calcsize("=" + layout[0]), True, f"{where}: start, relative")
     _check(function.size, 4, False, f"{where}: size")
     _check(rows_at, 4, False, f"{where}: offset of the rows")
-    mark = _mark(table)
-    if version == 3:
-        return struct.pack(mark + "qII", start, function.size, rows_at)
-    info = _info(function, where)
-    entry = struct.pack(mark + "iIIIB", start, function.size, rows_at, len(function.rows), info)
-    return entry if version == 1 else entry + struct.pack(mark + "BH", function.repetition_size, 0)
+    attributes = [] if features.attributes else [len(function.rows), _info(function, where)]
+    if attributes and features.repetition_size:
+        attributes.append(function.repetition_size)
+    return struct.pack(_mark(table) + layout, start, function.size, rows_at, *attributes)
 
 
 def function_rows(table: TableSpec, function: FunctionSpec, where: str) -> bytes:
@@ -291,10 +291,11 @@ def function_rows(table: TableSpec, function: FunctionSpec, where: str) -> bytes
     mark = _mark(table)
     layout = mark + "BHI"[raw.ADDRESS_SIZES.index(size)]
     area = bytearray()
-    if table.version == 3:
+    if FEATURES[table.version].attributes:
         _check(len(function.rows), 2, False, f"{where}: number of rows")
         info = _info(function, where)
-        area += struct.pack(mark + "HBBB", len(function.rows), info, function.fde_type, function.repetition_size)
+        attributes = len(function.rows), info, function.fde_type, function.repetition_size
+        area += struct.pack(mark + raw.ATTRIBUTES, *attributes)
     previous = 0
     for number, row in enumerate(function.rows):
         name = f"{where}: row {number}"
@@ -322,17 +323,18 @@ def _row(row: RowSpec, mark: str, where: str) -> bytes:
 
 
 def _check_attributes(table: TableSpec, function: FunctionSpec, where: str) -> None:
-    version, repetition = table.version, function.repetition_size
+    version, repetition, features = table.version, function.repetition_size, FEATURES[table.version]
     _check(repetition, 1, False, f"{where}: repetition size")
-    if version == 1:
+    if not features.repetition_size:
         expected = PLT_ENTRY_SIZE_V1 if function.pc_type is PcType.MASK else 0
         if repetition != expected:
-            raise EncodeError(f"{where}: repetition size {repetition}, expected {expected}: version 1 stores none")
+            why = f"version {version} stores none"
+            raise EncodeError(f"{where}: repetition size {repetition}, expected {expected}: {why}")
     elif function.pc_type is PcType.MASK and not repetition:
         raise EncodeError(f"{where}: repetition size 0 in a mask FDE, expected 1 to 255")
-    if version < 3 and function.fde_type is not FdeType.DEFAULT:
+    if not features.flexible and function.fde_type is not FdeType.DEFAULT:
         raise EncodeError(f"{where}: a flexible FDE, which version {version} does not have, expected version 3")
-    if version < 3 and function.signal:
+    if not features.signal and function.signal:
         raise EncodeError(f"{where}: a signal frame, which version {version} cannot mark, expected version 3")
 
 
@@ -376,7 +378,7 @@ def _lay_out(wanted: list[int | None], blobs: list[bytes], names: list[str]) -> 
 
 def record_size(version: int) -> int:
     """Return the number of bytes before the first row of a function in the FRE sub-section."""
-    return raw.ATTRIBUTE_SIZE if version == 3 else 0
+    return raw.ATTRIBUTE_SIZE if FEATURES[version].attributes else 0
 
 
 def _mark(table: TableSpec) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sframe_unwind.errors import EncodeError
 from sframe_unwind.sframe import default_row, flex_row
-from sframe_unwind.sframe.constants import ARCH_BY_ABI, FdeType
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, FEATURES, FdeType
 from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, TableSpec, fits
 from sframe_unwind.sframe.raw import WORD_SIZES
 from sframe_unwind.unwind_rule import UnwindRule
@@ -24,7 +24,7 @@ def function(table: TableSpec, start: int, size: int, rules: Iterable[tuple[int,
     :raises EncodeError: the version and ABI cannot express one of the rules.
     """
     pairs = list(rules)
-    kinds = (FdeType.DEFAULT, FdeType.FLEX) if table.version == 3 else (FdeType.DEFAULT,)
+    kinds = (FdeType.DEFAULT, FdeType.FLEX) if FEATURES[table.version].flexible else (FdeType.DEFAULT,)
     reasons = []
     for kind in kinds:
         try:
@@ -59,7 +59,7 @@ def info_and_words(table: TableSpec, rule: UnwindRule, fde_type: FdeType) -> tup
     :raises EncodeError: a row of type ``fde_type`` cannot express the rule in that version and ABI.
     """
     arch = ARCH_BY_ABI[table.abi]
-    if fde_type is FdeType.FLEX and table.version < 3:
+    if fde_type is FdeType.FLEX and not FEATURES[table.version].flexible:
         raise EncodeError("flexible rows exist from version 3")
     if rule.ra_signed and not arch.pac_mask:
         raise EncodeError("signed return address, which only AArch64 has")

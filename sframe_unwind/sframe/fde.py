@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sframe_unwind.errors import FormatError, UnsupportedError
-from sframe_unwind.sframe.constants import FdeType, PauthKey, PcType
+from sframe_unwind.sframe.constants import FEATURES, FdeType, PauthKey, PcType
 from sframe_unwind.sframe.header import Header
 from sframe_unwind.sframe.raw import ADDRESS_SIZES, FDE_TYPE, FRE_TYPE, PAUTH_KEY, PC_TYPE, SIGNAL, RawFdes
 
@@ -44,8 +44,8 @@ def decode(raw: RawFdes, header: Header, index: int) -> Fde:
     :raises UnsupportedError: the FRE type or FDE type is unknown.
     """
     start, size, rows_offset, num_rows, info, info2, repetition, info_at = raw.fields(index)
-    has_attributes = header.version >= 3
-    if not has_attributes and num_rows and rows_offset >= header.fre_size:
+    features = FEATURES[header.version]
+    if not features.attributes and num_rows and rows_offset >= header.fre_size:
         raise FormatError(
             f"FDE {index}: first row at {rows_offset:#x} is outside the FRE sub-section of {header.fre_size:#x} bytes",
             info_at - 8,
@@ -68,6 +68,6 @@ def decode(raw: RawFdes, header: Header, index: int) -> Fde:
         pc_type=pc_type,
         fde_type=_FDE_TYPES[fde_type],
         pauth_key=_KEYS[bool(info & PAUTH_KEY)],
-        signal=has_attributes and bool(info & SIGNAL),
+        signal=features.signal and bool(info & SIGNAL),
         repetition_size=repetition,
     )

@@ -1,4 +1,4 @@
-"""The SFrame header with its preamble, V2 errata 1, 2.1 and 2.2.  Its layout is the same in all versions."""
+"""The SFrame header with its preamble, V2 errata 1, 2.1 and 2.2, and the layouts that depend on its version."""
 
 from __future__ import annotations
 
@@ -8,23 +8,46 @@ from typing import NamedTuple
 from sframe_unwind.address import BYTE_ORDERS, ByteOrder
 from sframe_unwind.errors import FormatError, UnsupportedError
 from sframe_unwind.memory import STRUCT_MARKS, Data, take
-from sframe_unwind.sframe.constants import ARCH_BY_ABI, KNOWN_FLAGS, MAGIC, VERSIONS, AbiNumber, Flag
-
-SIZE = 28
-"""Size of the header in bytes, without the auxiliary header."""
+from sframe_unwind.sframe.constants import (
+    ARCH_BY_ABI,
+    EXPECTED_VERSIONS,
+    FEATURES,
+    KNOWN_FLAGS,
+    MAGIC,
+    NEWEST,
+    VERSIONS,
+    AbiNumber,
+    Flag,
+)
 
 ABI_OFFSET = 4
 """Offset of the ABI number from the start of the header, in bytes."""
 
-_LAYOUT = "HBBBbbBIIIII"
-_STRUCTS = {order: struct.Struct(mark + _LAYOUT) for order, mark in STRUCT_MARKS.items()}
+_LAYOUTS = dict.fromkeys(VERSIONS, "HBBBbbBIIIII")
+"""The fields of :class:`Header` by version, after the magic number.  So far, all versions have the same."""
+_STRUCTS = {
+    (version, order): struct.Struct(mark + layout)
+    for version, layout in _LAYOUTS.items()
+    for order, mark in STRUCT_MARKS.items()
+}
+
+SIZES = {version: struct.calcsize("=" + layout) for version, layout in _LAYOUTS.items()}
+"""Size of the header in bytes, without the auxiliary header, by version."""
+
+_VERSION_OFFSET = 2
 
 MAGIC_BYTES: dict[bytes, ByteOrder] = {MAGIC.to_bytes(2, order): order for order in BYTE_ORDERS}
 """The first two bytes of a header, with the byte order that they show."""
 
 _ABI_NUMBERS = frozenset(AbiNumber)
 
-FDE_SIZES = {1: 17, 2: 20, 3: 16}
+FDE_LAYOUTS = {1: "iIIIB", 2: "iIIIBBxx", 3: "qII"}
+"""The fields of a function descriptor entry by version: start, size and the offset of the first FRE.
+
+Without an attribute record, the number of rows and info follow, and then the repetition size if the version stores it.
+"""
+
+FDE_SIZES = {version: struct.calcsize("=" + layout) for version, layout in FDE_LAYOUTS.items()}
 """Size of a function descriptor entry in bytes, by version."""
 
 
@@ -52,9 +75,14 @@ class Header(NamedTuple):
     """Offset of the FRE sub-section in bytes, counted like :attr:`fde_offset`."""
 
     @property
+    def aux_start(self) -> int:
+        """Offset of the auxiliary header: the size of the header without it."""
+        return SIZES[self.version]
+
+    @property
     def fdes_start(self) -> int:
         """Offset of the FDE sub-section."""
-        return SIZE + self.aux_size + self.fde_offset
+        return self.aux_start + self.aux_size + self.fde_offset
 
     @property
     def fdes_end(self) -> int:
@@ -64,7 +92,7 @@ class Header(NamedTuple):
     @property
     def fres_start(self) -> int:
         """Offset of the FRE sub-section."""
-        return SIZE + self.aux_size + self.fre_offset
+        return self.aux_start + self.aux_size + self.fre_offset
 
     @property
     def fres_end(self) -> int:
@@ -74,7 +102,7 @@ class Header(NamedTuple):
     @property
     def total_size(self) -> int:
         """Size of the header and its sub-sections in bytes."""
-        return max(SIZE + self.aux_size, self.fdes_end, self.fres_end)
+        return max(self.aux_start + self.aux_size, self.fdes_end, self.fres_end)
 
 
 def starts_are_pcrel(version: int, flags: Flag) -> bool:
@@ -86,7 +114,7 @@ def starts_are_pcrel(version: int, flags: Flag) -> bool:
     """
     if flags & Flag.FDE_FUNC_START_PCREL:
         return True
-    return version < 3 and not flags & Flag.FDE_SORTED
+    return FEATURES[version].pcrel_optional and not flags & Flag.FDE_SORTED
 
 
 def decode(data: Data, offset: int = 0) -> Header:
@@ -101,7 +129,8 @@ def decode(data: Data, offset: int = 0) -> Header:
     byteorder, fields = read(data, offset)
     version, flags, abi = fields[:3]
     if version not in VERSIONS:
-        raise UnsupportedError(f"unknown SFrame version {version}, expected 1, 2 or 3", offset + 2)
+        what = f"unknown SFrame version {version}, expected {EXPECTED_VERSIONS}"
+        raise UnsupportedError(what, offset + _VERSION_OFFSET)
     unknown = flags & ~KNOWN_FLAGS[version]
     if unknown:
         raise UnsupportedError(f"unknown flag bits {unknown:#x} in flags {flags:#x} of version {version}", offset + 3)
@@ -115,11 +144,17 @@ def decode(data: Data, offset: int = 0) -> Header:
 def read(data: Data, offset: int) -> tuple[ByteOrder, tuple[int, ...]]:
     """Return byte order and fields of a header, in the order of :class:`Header`, with any values.
 
+    A header of an unknown version is read like one of the newest.
+
     :raises FormatError: the data is too short, or the magic number is wrong.
     """
-    raw = take(data, offset, SIZE, "SFrame header")
+    start = data[offset : offset + SIZES[NEWEST]]
+    version = start[_VERSION_OFFSET] if len(start) > _VERSION_OFFSET else NEWEST
+    if version not in VERSIONS:
+        version = NEWEST
+    raw = take(data, offset, SIZES[version], "SFrame header")
     byteorder = _byteorder(raw, offset)
-    return byteorder, _STRUCTS[byteorder].unpack(raw)[1:]
+    return byteorder, _STRUCTS[version, byteorder].unpack(raw)[1:]
 
 
 def _byteorder(raw: bytes, offset: int) -> ByteOrder:
@@ -147,8 +182,8 @@ def check_extent(header: Header, size: int, offset: int = 0) -> None:
 
 
 def encode(header: Header) -> bytes:
-    """Return the 28 bytes of a header, without the auxiliary header.
+    """Return the bytes of a header, without the auxiliary header.
 
     :raises struct.error: a value does not fit its field.
     """
-    return _STRUCTS[header.byteorder].pack(MAGIC, *header[1:])
+    return _STRUCTS[header.version, header.byteorder].pack(MAGIC, *header[1:])

@@ -13,22 +13,21 @@ from typing import Callable, NamedTuple, Protocol, TypeVar
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.errors import FormatError
 from sframe_unwind.memory import STRUCT_MARKS, Data, take
-from sframe_unwind.sframe.constants import PLT_ENTRY_SIZE_V1, PcType
-from sframe_unwind.sframe.header import FDE_SIZES, Header
+from sframe_unwind.sframe.constants import FEATURES, PLT_ENTRY_SIZE_V1, PcType
+from sframe_unwind.sframe.header import FDE_LAYOUTS, FDE_SIZES, Header
 
-_ENTRIES = {1: "iIIIB", 2: "iIIIBBxx", 3: "qII"}
-"""All fields of an entry by version: start, size and the offset of the first FRE; in versions 1 and 2, number of rows
-and info follow, and in version 2 the repetition size."""
 _START = {
     (version, order): struct.Struct(mark + layout[:2])
-    for version, layout in _ENTRIES.items()
+    for version, layout in FDE_LAYOUTS.items()
     for order, mark in STRUCT_MARKS.items()
 }
 
-ATTRIBUTE_SIZE = 5
-"""Size of the attribute record of version 3 in bytes.  The record directly precedes the first FRE of the function."""
-_ATTRIBUTES = "HBBB"
-"""Number of rows, info, info2 and repetition size."""
+ATTRIBUTES = "HBBB"
+"""The fields of the attribute record of version 3: number of rows, info, info2 and repetition size.
+
+The record directly precedes the first FRE of the function."""
+ATTRIBUTE_SIZE = struct.calcsize("=" + ATTRIBUTES)
+"""Size of the attribute record in bytes."""
 
 ADDRESS_SIZES = (1, 2, 4)
 """Size of the start address of a row in bytes, by FRE type (V2 errata 1, 2.3.3)."""
@@ -122,10 +121,10 @@ class RawFdes:
         self.start = _START[version, header.byteorder]
         """Start (signed) and size (unsigned) of an entry.  A search needs no other field."""
         self._data = data
-        entry = struct.Struct(mark + _ENTRIES[version])
+        features, entry = FEATURES[version], struct.Struct(mark + FDE_LAYOUTS[version])
         self._unpack, self._read_size = entry.unpack, entry.size
-        self._unpack_attributes = None if len(_ENTRIES[version]) > 3 else struct.Struct(mark + _ATTRIBUTES).unpack
-        self._absent = (0,) if version == 1 else ()
+        self._unpack_attributes = struct.Struct(mark + ATTRIBUTES).unpack if features.attributes else None
+        self._absent = () if features.repetition_size else (0,)
         """The fields that the version does not have."""
         self._fres = base + header.fres_start
         self._fres_end = base + header.fres_end

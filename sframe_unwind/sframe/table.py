@@ -121,7 +121,7 @@ class Table:
     @property
     def aux_header(self) -> bytes:
         """The bytes of the auxiliary header.  No version defines its contents."""
-        start = self.offset + header.SIZE
+        start = self.offset + self.header.aux_start
         return self._data[start : start + self.header.aux_size]
 
     def extent(self, index: int) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sframe_unwind.address import Range
 from sframe_unwind.sframe.encode import TableSpec, function_rows
-from sframe_unwind.sframe.header import FDE_SIZES, SIZE
+from sframe_unwind.sframe.header import FDE_SIZES, SIZES
 from sframe_unwind.sframe.sharing import with_shared_rows
 from sframe_unwind.translation.dividing import IsPadding, divided
 
@@ -74,7 +74,7 @@ def _size(table: TableSpec) -> int:
         size = len(function_rows(table, one, "function"))
         start = at if one.rows_at is None else one.rows_at
         at = max(at, start + size)
-    return SIZE + len(table.functions) * FDE_SIZES[table.version] + at
+    return SIZES[table.version] + len(table.functions) * FDE_SIZES[table.version] + at
 
 
 def _cost(table: TableSpec) -> Cost:

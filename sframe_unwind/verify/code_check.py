@@ -43,11 +43,24 @@ def check_elf(
     :raises FileError: the file has no table.
     :raises SFrameError: the package that decodes the code is not installed.
     """
+    sframe = SFrameTable(sections) if sections else None
+    found = check_functions(checker_of(binary, sframe, plan, wanted), plan.jobs, plan.progress)
+    entries = len(sframe.ranges()) if sframe is not None and sframe.is_divided else None
+    return found._replace(sframe_entries=entries)
+
+
+def checker_of(binary: ElfBinary, sframe: SFrameTable | None, plan: Plan, wanted: frozenset[int]) -> Checker:
+    """Return what checks the functions of a file, by all of its tables.
+
+    :param sframe: its SFrame; ``None``: it has none.
+    :param wanted: addresses for which the results must have verdicts.
+    :raises FileError: the file has no table.
+    :raises SFrameError: the package that decodes the code is not installed.
+    """
     arch, cfi = binary.arch, binary.cfi
     machine = MACHINES[arch.name]
     lifter = Lifter(machine)
     tables: dict[str, RuleTable] = {}
-    sframe = SFrameTable(sections) if sections else None
     if sframe is not None:
         tables[SFRAME] = sframe
     if cfi.ranges():
@@ -64,9 +77,7 @@ def check_elf(
     described = chain(functions, orc.ranges() if orc is not None else ())
     ranges = CodeRanges(entry for entry in described if image.is_code(entry[0]))
     interpreter = Interpreter(image, machine, lifter, ranges, landing_pads)
-    found = check_functions(Checker(interpreter, tables, wanted, plan.why_unknown), plan.jobs, plan.progress)
-    entries = len(sframe.ranges()) if sframe is not None and sframe.is_divided else None
-    return found._replace(sframe_entries=entries)
+    return Checker(interpreter, tables, wanted, plan.why_unknown)
 
 
 def judged(
@@ -81,12 +92,12 @@ def judged(
     listing = plan.listing or verdict.compared
     code = report(found, binary, plan.why_unknown, listing)
     disagreements = tuple(
-        disagreement._replace(code=_side(pc, disagreement.what, found.wanted, (SFRAME, DWARF)))
+        disagreement._replace(code=side_of(pc, disagreement.what, found.wanted, (SFRAME, DWARF)))
         for pc, disagreement in zip(disagreeing, verdict.disagreements)
     )
     if verdict.orc is not None:
         tables = verdict.orc.table, ORC
-        judged_orc = tuple(one._replace(code=_side(one.pc, one.what, found.wanted, tables)) for one in orc)
+        judged_orc = tuple(one._replace(code=side_of(one.pc, one.what, found.wanted, tables)) for one in orc)
         verdict = verdict._replace(orc=verdict.orc._replace(disagreements=judged_orc))
     if not listing:
         return verdict._replace(disagreements=disagreements, code=code)
@@ -95,7 +106,7 @@ def judged(
     return verdict._replace(disagreements=disagreements, functions=with_lines, code=code)
 
 
-def _side(pc: int, what: str, verdicts: Mapping[str, Verdicts], tables: tuple[str, str]) -> Side:
+def side_of(pc: int, what: str, verdicts: Mapping[str, Verdicts], tables: tuple[str, str]) -> Side:
     """Return with which of two tables the code agrees."""
     one, other = (
         getattr(verdicts[table][pc], what) if pc in verdicts.get(table, ()) else Judgement.UNKNOWN for table in tables

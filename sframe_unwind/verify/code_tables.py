@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cached_property
 
 from sframe_unwind.address import Range, RangeMap, gaps, merged, overlap
@@ -59,6 +60,14 @@ class SFrameTable:
             return found[0].function(found[1])
         except FormatError:
             return None
+
+    def entries(self, part: CodeRange) -> list[Function]:
+        """Return the functions of the section that overlap a range of code, without those that are malformed."""
+        found = []
+        for _, _, (table, number) in self._functions.overlapping(*part):
+            with suppress(FormatError):
+                found.append(table.function(number))
+        return found
 
     def rows(self, function: CodeRange) -> Rows:
         """Return the rules for a range of code; malformed rows are returned as unknown rules.

@@ -251,3 +251,25 @@ def test_damage_gives_an_answer_or_a_complaint(tmp_path: Path, capsys: pytest.Ca
             assert (status == 2) == bool(printed.err)
             if arguments[1] == "--json" and printed.out:
                 check_form(json.loads(printed.out), FORM)
+
+
+def test_functions_that_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the FDEs that contain the addresses are printed, with their numbers; one that is not covered is told."""
+    functions = [Function(start, 16, [row(AMD64, 0, [8])]) for start in (0x10, 0x20, 0x40)]
+    symbols = [(b"first", 0x1010, 16), (b"bare", 0x1030, 16), (b"last", 0x1040, 16)]
+    path = elf(tmp_path / "file", AMD64, section(AMD64, functions, ra=-8), address=0x1000, symbols=symbols)
+
+    def printed(status: int, *names: str) -> list[str]:
+        assert main(["dump", str(path), *names]) == status
+        return [line.strip() for line in capsys.readouterr().out.splitlines() if "func idx" in line]
+
+    first, last = (f"func idx [{number}]: pc = {at:#x}, size = 16 bytes" for number, at in ((0, 0x1010), (2, 0x1040)))
+    assert printed(0, "last") == [last]
+    assert printed(0, "last+4", "0x1010", "--json") == []
+    assert printed(0, "last+4", "0x1010") == [first, last]
+    assert printed(1, "bare") == []
+    assert main(["dump", "--json", str(path), "first"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["sections"][0]["functions"]
+    assert found["start"] == 0x1010
+    assert main(["dump", str(path), "nowhere"]) == 2
+    assert "nowhere: neither an address nor a symbol" in capsys.readouterr().err

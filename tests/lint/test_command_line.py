@@ -60,7 +60,7 @@ def test_the_revision_of_each_reader_is_named(capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit):
         main(["lint", "--help"])
     told = capsys.readouterr().out.splitlines()
-    docs = (CHECKOUT / "docs" / "lint.md").read_text(encoding="utf-8").splitlines()
+    docs = (CHECKOUT / "docs" / "lint-reference.md").read_text(encoding="utf-8").splitlines()
     for name, consumer in CONSUMERS.items():
         (line,) = (line for line in told if line.startswith(f"  {name} "))
         assert consumer.revision in line

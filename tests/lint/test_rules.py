@@ -34,7 +34,7 @@ from tests.lint.sections import (
     table,
 )
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "lint.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "lint-reference.md"
 EVERY = list(PROFILES.values())
 TO_WHOM = {Kind.REFUSES: "refuse", Kind.LOSES: "lose", Kind.MINDS: "mind"}
 

@@ -1,4 +1,4 @@
-"""The commands and programs that the README shows, and a folder in which they work."""
+"""The commands and programs that the README and the guides show, and a folder in which they work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -20,34 +20,68 @@ from tools.debuginfod import NO_SERVER
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 _SOURCE = Path(__file__).with_name("program.c")
+PAGES = ("README.md", *(f"docs/{name}.md" for name in ("install", "gdb", "dump", "verify", "lint")))
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROCESS = "1234"
 """The process id that the README shows."""
+_LEFT_OUT = "..."
+"""A line of output in place of any number of lines."""
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
+"""Addresses and numbers differ between compilers."""
 SECONDS = HANG
 _FINDINGS = ("verify", "lint")
 """Commands with exit status 1 where they find something."""
 
 
 class Block(NamedTuple):
-    """A block of the README."""
+    """A block of a page."""
 
     language: str
     lines: tuple[str, ...]
+    """What is typed, or a program; in a block of the language ``text``, what the block before it prints."""
+    output: tuple[str, ...] = ()
+    """The lines that the page shows after what is typed."""
 
 
 def blocks() -> list[Block]:
-    """Return the README's blocks of commands and programs; of a session with output, only what was typed."""
+    """Return the blocks of commands and programs of the README and the guides."""
     found = []
-    for language, text in _BLOCK.findall((CHECKOUT / "README.md").read_text(encoding="utf-8")):
-        lines = text.splitlines()
-        if language == "console":
-            language, lines = "sh", [line[2:] for line in lines if line.startswith("$ ")]
-        found.append(Block(language, tuple(lines)))
+    for page in PAGES:
+        for language, text in _BLOCK.findall((CHECKOUT / page).read_text(encoding="utf-8")):
+            lines = text.splitlines()
+            if language == "console":
+                typed = tuple(line[2:] for line in lines if line.startswith("$ "))
+                found.append(Block("sh", typed, tuple(line for line in lines if not line.startswith("$ "))))
+            elif language == "text":
+                found[-1] = found[-1]._replace(output=tuple(lines))
+            else:
+                found.append(Block(language, tuple(lines)))
     return found
 
 
+def first_missing(shown: Iterable[str], printed: str) -> str | None:
+    """Return the first of the lines of a page that a program does not print, or not in this order; ``None``: none.
+
+    Numbers and blanks do not count.  Lines that follow each other on the page do so in the output, unless ``...``
+    stands between them.
+    """
+    rest, may_skip = [_bare(line) for line in printed.splitlines()], True
+    for line in shown:
+        if line.strip() == _LEFT_OUT:
+            may_skip = True
+            continue
+        if _bare(line) not in (rest if may_skip else rest[:1]):
+            return line
+        rest, may_skip = rest[rest.index(_bare(line)) + 1 :], False
+    return None
+
+
+def _bare(line: str) -> str:
+    return re.sub(r"\s", "", _NUMBER.sub("N", line))
+
+
 def shell_commands() -> list[str]:
-    """Return the README's commands for a shell."""
+    """Return the commands for a shell."""
     return [line for block in blocks() if block.language == "sh" for line in block.lines]
 
 
@@ -76,7 +110,7 @@ def environment(folder: Path, programs: Path) -> Iterator[Mapping[str, str]]:
 
 
 def run_command(line: str, folder: Path, env: Mapping[str, str]) -> str:
-    """Run a command as the README shows it, and return what it prints."""
+    """Run a command as its page shows it, and return what it prints."""
     line = line.replace(PROCESS, env[PROCESS])
     command = ["bash", "-c", line]
     done = subprocess.run(

@@ -1,8 +1,9 @@
 """The parts of random functions, for each machine.
 
-Code that violates the assumptions in docs/verify.md is left out: stores with a variable index stay in their object, and
-no store is above memory that was allocated by an alignment.  Comparisons of the stack pointer with addresses in the
-frame, and variable numbers in the stack pointer, are also left out: the interpretation does not use them.
+Code that violates the assumptions in docs/verify-reference.md is left out: stores with a variable index stay in their
+object, and no store is above memory that was allocated by an alignment. Comparisons of the stack pointer with
+addresses in the frame, and variable numbers in the stack pointer, are also left out: the interpretation does not use
+them.
 
 ====================== ==================================================================================
 in a line              is

@@ -250,6 +250,14 @@ def _objdump_text(mnemonic: str, operands: str) -> str:
     return f"{mnemonic} {plain}{bracket}{address}".rstrip()
 
 
+_TARGET = re.compile(r"(?:b|bl|bc?\.\w+|cbn?z|tbn?z|adrp?|ldr) [^\[]*#?0x([0-9a-f]+)$")
+
+
+def _reference(text: str, _end: int) -> int | None:
+    target = _TARGET.match(text)
+    return None if target is None else int(target[1], 16)
+
+
 def _machine(arch: Arch) -> Machine:
     return Machine(
         arch=arch,
@@ -296,6 +304,7 @@ def _machine(arch: Arch) -> Machine:
         returns_through=None,
         att_syntax=False,
         objdump_text=_objdump_text,
+        reference=_reference,
         disassembler=("CS_ARCH_ARM64", "CS_MODE_ARM"),
         moves_parts=_MOVING_PARTS.match,
         has_access=True,

@@ -361,6 +361,17 @@ def _objdump_text(mnemonic: str, operands: str) -> str:
     return f"{mnemonic} {operands.replace(', ', ',')}".rstrip()
 
 
+_TARGET = re.compile(r"(?:^|\s)(?:j\w+|callq?|loop\w*|xbegin) 0x([0-9a-f]+)$")
+_RELATIVE = re.compile(r"(-?)0x([0-9a-f]+)\(%rip\)")
+
+
+def _reference(text: str, end: int) -> int | None:
+    if target := _TARGET.search(text):
+        return int(target[1], 16)
+    relative = _RELATIVE.search(text)
+    return None if relative is None else end + int(relative[1] + relative[2], 16)
+
+
 def _condition(helper: str, constants: Sequence[int]) -> tuple[str, int] | None:
     relation = _RELATIONS.get(constants[0]) if helper == "amd64g_calculate_condition" else None
     return None if relation is None else (relation, 2)
@@ -412,6 +423,7 @@ MACHINE = Machine(
     returns_through=None,
     att_syntax=True,
     objdump_text=_objdump_text,
+    reference=_reference,
     disassembler=("CS_ARCH_X86", "CS_MODE_64"),
     moves_parts=_MOVING_PARTS.match,
     has_access=True,

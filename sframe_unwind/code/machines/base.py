@@ -151,6 +151,9 @@ Such a call leaves its return address in another register than the ABI's: ``bras
     """Whether objdump writes instructions in AT&T's syntax."""
     objdump_text: Callable[[str, str], str]
     """``(mnemonic, operands)`` of capstone: returns the instruction in objdump's notation."""
+    reference: Callable[[str, int], int | None]
+    """``(instruction in objdump's notation, address after it)``: returns the address that the instruction jumps to or
+    computes from its own; ``None``: it has no such operand."""
     disassembler: tuple[str, str]
     """Names of capstone's constants for architecture and mode."""
     moves_parts: Callable[[str], object]

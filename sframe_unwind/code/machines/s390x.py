@@ -151,6 +151,14 @@ def _objdump_text(mnemonic: str, operands: str) -> str:
     return f"{mnemonic} {operands.replace(', ', ',')}".rstrip()
 
 
+_TARGET = re.compile(r"(?:j|br|larl)\S* (?:.*,)?0x([0-9a-f]+)$")
+
+
+def _reference(text: str, _end: int) -> int | None:
+    target = _TARGET.match(text)
+    return None if target is None else int(target[1], 16)
+
+
 def _condition(helper: str, constants: Sequence[int]) -> tuple[str, int] | None:
     relation = _RELATIONS.get(constants[0] & ~_CANNOT_BE) if helper == "s390_calculate_cond" else None
     return None if relation is None else (relation, 2)
@@ -196,6 +204,7 @@ MACHINE = Machine(
     returns_through=s390x.RA,
     att_syntax=False,
     objdump_text=_objdump_text,
+    reference=_reference,
     disassembler=("CS_ARCH_SYSZ", "CS_MODE_BIG_ENDIAN"),
     moves_parts=_MOVING_PARTS.match,
     has_access=False,

@@ -1,0 +1,193 @@
+"""Show functions: each instruction with the rules of SFrame, of DWARF CFI and of the code.
+
+Prints the disassembly of each FUNCTION of FILE.  In the margin are the rules for the CFA, the frame pointer and the
+return address by SFrame and by DWARF CFI; a rule is printed where it begins:
+
+  rsp+16   a register plus an offset
+  c-16     saved in memory at CFA - 16
+  (rbp-16) in memory at rbp-16
+  u        unchanged, or the return address is in its register
+  exp      computed by a DWARF expression
+  undef    undefined: the outermost frame
+  -        no rule
+
+A line that begins with ! has a rule that differs, or that the code refutes; the lines below it say what and since
+which instruction.  With the extra "code" (pip install pyvex 'bitstring<5' capstone), a third column has
+the rule that the machine code proves; in it, ! stands for a rule that the code refutes, and ? for one of
+which the code tells nothing.  Without capstone, the instructions are bytes.
+
+FUNCTION is a symbol, or an address in a function, as for lookup: its instruction gets an arrow.  Without FUNCTION, all
+functions are shown, without the column of the code.
+
+The exit status is 0, 1 if the tables differ or the code refutes one of them, 2 if a function cannot be shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from sframe_unwind import elf
+from sframe_unwind.cli.addresses import Addresses
+from sframe_unwind.cli.file_name import file_name
+from sframe_unwind.cli.pager import paged
+from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
+from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.errors import FileError, MissingExtraError, SFrameError
+from sframe_unwind.report import frame_picture
+from sframe_unwind.report.listing import Listing, to_json
+from sframe_unwind.report.listing_text import COLOURED, PLAIN_STYLE, Format, to_text
+from sframe_unwind.report.terminal import printable
+from sframe_unwind.show.by_code import CodeColumns
+from sframe_unwind.show.file import Options, ShownFile
+from sframe_unwind.show.source_lines import SourceLines
+
+EXAMPLES = """\
+  sframe-unwind show ./program main
+  sframe-unwind show ./program --at main+0x10
+  sframe-unwind show libfoo.so 0x1185 --no-source
+  sframe-unwind show foo.o
+  sframe-unwind show ./program main --json | jq '.functions[].rows[].rules'
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("file", metavar="FILE", type=file_name, help="an executable, shared library or object file")
+    parser.add_argument("functions", metavar="FUNCTION", nargs="*", help="main, main+0x10, 0x1185, .text+0x10")
+    parser.add_argument(
+        "--at", metavar="ADDRESS", action="append", default=[], help="draw the frame before the instruction at ADDRESS"
+    )
+    code = parser.add_mutually_exclusive_group()
+    code.add_argument("--code", action="store_true", help="without FUNCTION: check all functions against the code, too")
+    code.add_argument("--no-code", action="store_true", help="do not check the functions against the code")
+    parser.add_argument("--no-source", action="store_true", help="show no lines of source")
+    parser.add_argument("--bytes", action="store_true", help="show the bytes of each instruction")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="auto: at a terminal, without NO_COLOR"
+    )
+    parser.add_argument("--no-pager", action="store_true", help="do not start a pager at a terminal")
+
+
+class _Selection(NamedTuple):
+    """The functions that the user has named."""
+
+    parts: list[CodeRange]
+    """The extents of the functions, in the order of the arguments."""
+    marked: frozenset[int]
+    """The addresses that get an arrow."""
+    pictured: list[int]
+    """The addresses at which the frame is drawn."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the functions; return the exit status."""
+    try:
+        with elf.opened(options.file) as binary:
+            return _show(options, ShownFile(binary))
+    except SFrameError as error:
+        complain_of(options.file, error)
+        return CANNOT
+
+
+def _show(options: argparse.Namespace, file: ShownFile) -> int:
+    selection, status = _selected(options, file)
+    is_whole = not options.functions and not options.at
+    parts = file.functions.all() if is_whole else selection.parts
+    if is_whole and not parts:
+        raise FileError("no function with SFrame or DWARF CFI; name one")
+    source = None if options.no_source or is_whole else SourceLines(options.file)
+    code = None
+    if options.code or not (options.no_code or is_whole):
+        try:
+            code = CodeColumns(file.binary, file.tables, file.functions, None if is_whole else parts)
+        except MissingExtraError:
+            if options.code:
+                raise
+    shown = Options(source if source is not None and source.exists else None, code)
+    listings = ((part, file.listing(part, shown)) for part in parts)
+    if options.json:
+        return max(status, _print_json(options, file, listings, selection))
+    with paged(not options.no_pager) as is_terminal:
+        by_default = is_terminal and not os.environ.get("NO_COLOR")
+        colour = options.color == "always" or (options.color == "auto" and by_default)
+        form = Format(
+            style=COLOURED if colour else PLAIN_STYLE,
+            raw=options.bytes,
+            marked=frozenset(map(file.shown, selection.marked)),
+        )
+        return max(status, _print(form, file, listings, selection))
+
+
+def _selected(options: argparse.Namespace, file: ShownFile) -> tuple[_Selection, int]:
+    """Return what the arguments select, and the exit status: an argument that names nothing is reported."""
+    addresses = Addresses(file.functions.symbols, file.binary.layout)
+    parts: dict[CodeRange, None] = {}
+    marked, pictured, status = set(), [], DONE
+    for text, is_pictured in (*((text, False) for text in options.functions), *((text, True) for text in options.at)):
+        try:
+            for address in addresses.find(text):
+                part = file.functions.around(address)
+                parts[part] = None
+                if is_pictured:
+                    pictured.append(address)
+                if is_pictured or address != part.start:
+                    marked.add(address)
+        except SFrameError as error:
+            complain_of(options.file, error)
+            status = CANNOT
+    return _Selection(list(parts), frozenset(marked), pictured), status
+
+
+def _print_json(
+    options: argparse.Namespace,
+    file: ShownFile,
+    listings: Iterator[tuple[CodeRange, Listing]],
+    selection: _Selection,
+) -> int:
+    status, separator = DONE, ""
+    sys.stdout.write(f'{{"file": {json.dumps(options.file)}, "functions": [')
+    for part, listing in listings:
+        found = to_json(listing)
+        frames = [_frame_json(file, at) for at in selection.pictured if part.start <= at < part.end]
+        sys.stdout.write(f"{separator}\n{json.dumps({**found, 'frames': frames} if frames else found)}")
+        separator = ","
+        status = max(status, NOT_ALL if listing.differences else DONE)
+    sys.stdout.write("\n]}\n")
+    return status
+
+
+def _frame_json(file: ShownFile, at: int) -> dict[str, object]:
+    return {"address": file.shown(at), "pictures": [frame_picture.to_json(one) for one in file.pictures(at)]}
+
+
+def _print(
+    form: Format,
+    file: ShownFile,
+    listings: Iterator[tuple[CodeRange, Listing]],
+    selection: _Selection,
+) -> int:
+    status, separator = DONE, ""
+    for part, listing in listings:
+        lines = [*to_text(listing, form), *_frames(file, part, selection.pictured)]
+        sys.stdout.write(separator + "\n".join(lines) + "\n")
+        separator = "\n"
+        status = max(status, NOT_ALL if listing.differences else DONE)
+    return status
+
+
+def _frames(file: ShownFile, part: CodeRange, pictured: Sequence[int]) -> Iterator[str]:
+    for at in pictured:
+        if part.start <= at < part.end:
+            found = file.pictures(at)
+            name = file.functions.name(at)
+            place = f"the frame before {file.functions.shown(at)}" + (f" <{printable(name)}>" if name else "")
+            for picture in found:
+                yield from ("", f"{place}, by {' and '.join(picture.tables)}:", *frame_picture.lines(picture))
+            if not found:
+                yield from ("", f"{place}: no rule that computes the CFA from a register")

@@ -1,0 +1,144 @@
+"""The model of a function's listing: its instructions with the rules that apply at each.
+
+The command line, the debuggers and the HTML page show the same listing as text, JSON and a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sframe_unwind.report.rule_cells import VALUES, RuleCells
+
+SFRAME, DWARF, CODE = "SFrame", "DWARF CFI", "code"
+"""The titles of the columns."""
+
+DIFFERS, WRONG, UNKNOWN, ODD = "differs", "wrong", "unknown", "odd"
+"""The kinds of notes: the tables differ; the code refutes a rule; it does not tell; a table is unusual there."""
+
+
+class Note(NamedTuple):
+    """A sentence about the rules at one instruction."""
+
+    kind: str
+    """:data:`DIFFERS`, :data:`WRONG`, :data:`UNKNOWN` or :data:`ODD`."""
+    text: str
+
+
+class SourceLine(NamedTuple):
+    """A place in the source."""
+
+    file: str
+    line: int
+    function: str
+    """The inlined function; empty: the code is the function's own."""
+    text: str
+    """The line itself; empty: the file is not here."""
+
+
+class Extra(NamedTuple):
+    """What only few rows have; most rows share one empty object."""
+
+    labels: tuple[str, ...] = ()
+    """Symbols at the instruction, other than that of the function."""
+    source: tuple[SourceLine, ...] = ()
+    """The places where the source line changes here, the innermost inlined function first."""
+    relocations: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+    differs: tuple[str, ...] = ()
+    """The values, of :data:`VALUES`, in which the tables differ, or that the code refutes in one of them."""
+    values: tuple[str, ...] = ()
+    """The values that the rules give in the frame of a debugger."""
+
+
+PLAIN = Extra()
+
+
+class Row(NamedTuple):
+    """One instruction, or a place inside an instruction where a row of unwind data begins."""
+
+    address: int
+    """As tools show it: in an object file, the offset in the section."""
+    raw: bytes
+    """Its bytes; empty: a place inside the instruction before."""
+    text: str
+    """The instruction in objdump's notation; empty: no disassembler is installed."""
+    rules: tuple[RuleCells | None, ...]
+    """The rule of each column at the instruction; ``None``: there is none."""
+    begins: int
+    """Bit N is set: a row of column N begins here, or its rule is not that of the instruction before."""
+    extra: Extra = PLAIN
+
+
+class Listing(NamedTuple):
+    """The listing of one function."""
+
+    name: str
+    """Empty: no symbol covers it."""
+    section: str
+    """Name of the section; empty: none has the address."""
+    start: int
+    size: int
+    """In bytes."""
+    relative: bool
+    """Addresses count from the start of the section."""
+    columns: tuple[str, ...]
+    """The titles of the columns of :attr:`Row.rules`."""
+    data: tuple[str, ...]
+    """Of SFrame and DWARF CFI: where the rules come from, or why there are none."""
+    rows: Sequence[Row]
+
+    @property
+    def differences(self) -> int:
+        """The number of notes of the kinds :data:`DIFFERS` and :data:`WRONG`."""
+        return self.count(DIFFERS) + self.count(WRONG)
+
+    def count(self, kind: str) -> int:
+        """Return the number of notes of a kind."""
+        return sum(note.kind == kind for row in self.rows if row.extra is not PLAIN for note in row.extra.notes)
+
+    @property
+    def place(self) -> str:
+        """The address of the function as text."""
+        return f"{self.section}+{self.start:#x}" if self.relative else f"{self.start:#x}"
+
+
+def to_json(listing: Listing) -> dict[str, Any]:
+    """Return the JSON object of a function in ``show --json``.
+
+    A row has the rule of each column where it begins, and ``null`` where a column has no rule any more.
+    """
+    return {
+        "name": listing.name,
+        "section": listing.section,
+        "start": listing.start,
+        "size": listing.size,
+        "relative": listing.relative,
+        "data": dict(zip(listing.columns, listing.data)),
+        "rows": [_row_json(listing, row) for row in listing.rows],
+    }
+
+
+def _row_json(listing: Listing, row: Row) -> dict[str, Any]:
+    found: dict[str, Any] = {"address": row.address, "bytes": row.raw.hex(), "text": row.text}
+    rules = {
+        title: None if cells is None else cells._asdict()
+        for number, (title, cells) in enumerate(zip(listing.columns, row.rules))
+        if row.begins >> number & 1
+    }
+    if rules:
+        found["rules"] = rules
+    extra = row.extra
+    if extra is PLAIN:
+        return found
+    if extra.labels:
+        found["labels"] = list(extra.labels)
+    if extra.source:
+        found["source"] = [place._asdict() for place in extra.source]
+    if extra.relocations:
+        found["relocations"] = list(extra.relocations)
+    if extra.differs:
+        found["differs"] = [what for what in VALUES if what in extra.differs]
+    if extra.notes:
+        found["notes"] = [note._asdict() for note in extra.notes]
+    return found

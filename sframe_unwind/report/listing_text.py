@@ -1,0 +1,125 @@
+"""Formats a listing as text: the rules in the margin, the instruction, and sentences about what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sframe_unwind.report.listing import DIFFERS, ODD, PLAIN, UNKNOWN, WRONG, Listing, Row, SourceLine
+from sframe_unwind.report.rule_cells import VALUES, RuleCells
+from sframe_unwind.report.terminal import printable
+
+_HEADINGS = ("CFA", "FP", "RA")
+_LEAST = (8, 5, 5)
+"""Least widths of the columns of a rule."""
+_NO_RULE = RuleCells("-", "-", "-")
+_GAP = "   "
+
+
+class Style(NamedTuple):
+    """The escape sequences for the parts of a listing; empty: no colours."""
+
+    title: str = ""
+    faint: str = ""
+    rule: str = ""
+    wrong: str = ""
+    unknown: str = ""
+    end: str = ""
+
+
+PLAIN_STYLE = Style()
+COLOURED = Style(
+    title="\x1b[1;33m", faint="\x1b[2m", rule="\x1b[36m", wrong="\x1b[1;31m", unknown="\x1b[35m", end="\x1b[m"
+)
+_NOTE_STYLES = {DIFFERS: "wrong", WRONG: "wrong", UNKNOWN: "unknown", ODD: "unknown"}
+
+
+class Format(NamedTuple):
+    """What the text shows."""
+
+    style: Style = PLAIN_STYLE
+    raw: bool = False
+    """Show the bytes of each instruction."""
+    marked: frozenset[int] = frozenset()
+    """The addresses of instructions that get an arrow."""
+
+
+def to_text(listing: Listing, form: Format = Format()) -> Iterator[str]:  # noqa: B008  # it cannot change
+    """Yield the lines of a listing."""
+    style = form.style
+    name = printable(listing.name) or f"({printable(listing.section)})"
+    yield f"{style.title}{listing.place} <{name}>, {listing.size} bytes{style.end if style.title else ''}"
+    for title, text in zip(listing.columns, listing.data):
+        yield f"  {title}: {printable(text)}"
+    yield from _Lines(listing, form).all()
+
+
+class _Lines:
+    """Formats the rows of one listing, in columns that are as wide as its rules."""
+
+    def __init__(self, listing: Listing, form: Format) -> None:
+        self._listing = listing
+        self._form = form
+        used = {cells for row in listing.rows if row.begins for cells in row.rules if cells is not None}
+        self._widths = [max([least, *map(len, column)]) for least, column in zip(_LEAST, zip(*used))] or list(_LEAST)
+        self._blank = " " * (sum(self._widths) + len(self._widths) - 1)
+        self._digits = max((len(f"{row.address:x}") for row in listing.rows), default=1)
+        self._raw_width = max((len(row.raw) for row in listing.rows), default=0) * 2 if form.raw else 0
+        self._without_rules = _GAP.join([self._blank] * len(listing.columns))
+
+    def all(self) -> Iterator[str]:
+        yield from self._head()
+        marked, digits, blank, form = self._form.marked, self._digits, self._without_rules, self._form
+        for row in self._listing.rows:
+            if row.extra is PLAIN and not row.begins and not form.raw and row.address not in marked:
+                yield f"   {row.address:{digits}x}  {blank}  {row.text or row.raw.hex(' ')}"
+            else:
+                yield from self._row(row)
+
+    def _head(self) -> Iterator[str]:
+        style, width = self._form.style, len(self._blank)
+        titles = _GAP.join(f"{title:<{width}}" for title in self._listing.columns)
+        names = " ".join(f"{name:<{size}}" for name, size in zip(_HEADINGS, self._widths))
+        margin = " " * (self._digits + 5)
+        yield f"{style.faint}{margin}{titles}".rstrip() + style.end
+        yield f"{style.faint}{margin}{_GAP.join([names] * len(self._listing.columns))}".rstrip() + style.end
+
+    def _row(self, row: Row) -> Iterator[str]:
+        style, extra = self._form.style, row.extra
+        for label in extra.labels:
+            yield f"{style.title}{'':{self._digits + 5}}<{printable(label)}>:{style.end if style.title else ''}"
+        for place in extra.source:
+            yield f"{style.faint}{'':{self._digits + 5}}{_source(place)}{style.end}"
+        kinds = {note.kind for note in extra.notes}
+        sign = "!" if extra.differs or kinds & {DIFFERS, WRONG} else "?" if UNKNOWN in kinds else " "
+        arrow = "=>" if row.address in self._form.marked and row.raw else f"{sign} "
+        rules = _GAP.join(self._rule(row, number) for number in range(len(row.rules)))
+        raw = f"{row.raw.hex():<{self._raw_width}}  " if self._raw_width else ""
+        text = row.text or (row.raw.hex(" ") if not raw else "") if row.raw else "(inside this instruction)"
+        colour = style.wrong if sign == "!" else ""
+        yield (
+            f"{colour}{arrow}{style.end if colour else ''} {row.address:{self._digits}x}  {rules}  {raw}{text}".rstrip()
+        )
+        indent = " " * (self._digits + 5)
+        yield from (f"{indent}{self._without_rules}    {printable(text)}" for text in extra.relocations)
+        yield from (f"{indent}{style.rule}{text}{style.end}" for text in extra.values)
+        for note in extra.notes:
+            yield f"{indent}{getattr(style, _NOTE_STYLES[note.kind])}^ {printable(note.text)}{style.end}"
+
+    def _rule(self, row: Row, number: int) -> str:
+        """Return the rule of a column, if it changes at a row."""
+        if not row.begins >> number & 1:
+            return self._blank
+        style, differs = self._form.style, row.extra.differs
+        cells = row.rules[number]
+        parts = []
+        for what, cell, width in zip(VALUES, cells or _NO_RULE, self._widths):
+            colour = style.wrong if what in differs and cells is not None else style.rule
+            parts.append(f"{colour}{cell:<{width}}{style.end}" if colour and cell else f"{cell:<{width}}")
+        return " ".join(parts)
+
+
+def _source(place: SourceLine) -> str:
+    file, line, function, text = place
+    where = f"{printable(file)}:{line}" + (f" in {printable(function)}" if function else "")
+    return f"{where}   {printable(text.strip())}".rstrip()

@@ -1,0 +1,68 @@
+"""Formats rules in the short notation of ``readelf``, with the debuggers' names of registers.
+
+:mod:`sframe_unwind.report.notation` formats the bytes of a row of SFrame.  Here, the columns are made from the rule, so
+that the rules of SFrame and of DWARF CFI look the same where they are the same.
+
+===============  =====================================================
+``rsp+16``       the register plus the offset
+``c-16``         saved in memory at CFA - 16
+``cfa-16``        CFA - 16 itself
+``(rbp-16)``     in memory at ``rbp-16``
+``u``            unchanged; of the return address: still in its register
+``x30``          in this register
+``exp``          computed by a DWARF expression that no rule can hold
+``undef``        undefined
+===============  =====================================================
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Union
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.rules import NoRule
+from sframe_unwind.report.notation import SIGNED
+from sframe_unwind.unwind_rule import CFA, COMPUTED, UNDEFINED, RegisterRule, UnwindRule
+
+VALUES = ("cfa", "fp", "ra")
+"""The values of a rule in the order of readelf's columns."""
+
+
+class RuleCells(NamedTuple):
+    """The three columns of a rule."""
+
+    cfa: str
+    fp: str
+    ra: str
+
+
+OUTERMOST = RuleCells("", "", "undef")
+COMPUTED_CFA = RuleCells("exp", "", "")
+
+
+def rule_cells(rule: Union[UnwindRule, NoRule, str], arch: Arch) -> RuleCells:  # noqa: UP007  # Python 3.9
+    """Return the columns of a rule.
+
+    :param rule: a rule; or the reason why the unwind data has none that can be shown.
+    """
+    if not isinstance(rule, UnwindRule):
+        return COMPUTED_CFA
+    if rule.cfa is None:
+        return OUTERMOST
+    ra = _cell(rule.ra, arch) + (SIGNED if rule.ra_signed else "")
+    return RuleCells(_cell(rule.cfa, arch), _cell(rule.fp, arch), ra)
+
+
+def _cell(rule: RegisterRule | None, arch: Arch) -> str:
+    if rule is None:
+        return "u"
+    if rule == UNDEFINED:
+        return "undef"
+    if rule == COMPUTED:
+        return "exp"
+    if rule.base == CFA:
+        return f"c{rule.offset:+d}" if rule.in_memory else f"cfa{rule.offset:+d}"
+    name = arch.register_name(rule.base)
+    if rule.in_memory:
+        return f"({name}{rule.offset:+d})"
+    return f"{name}{rule.offset:+d}" if rule.offset else name

@@ -1,0 +1,1 @@
+"""Shows functions of files: each instruction with the rules of SFrame, of DWARF CFI, and of the machine code."""

@@ -1,0 +1,184 @@
+"""The column of the machine code: the rule that the code proves at each instruction, and what it refutes."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from sframe_unwind.code.checking import Checker
+from sframe_unwind.code.findings import DWARF, SFRAME, CodeVerdict, Finding, Unknown, counted
+from sframe_unwind.code.judgement import Judgement, Judgements
+from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.code.whole_file import check_functions
+from sframe_unwind.elf import ElfBinary
+from sframe_unwind.errors import counted as number_of
+from sframe_unwind.report import listing
+from sframe_unwind.report.listing import UNKNOWN, WRONG, Note
+from sframe_unwind.report.rule_cells import VALUES, RuleCells
+from sframe_unwind.show.functions import Functions
+from sframe_unwind.show.tables import Tables
+from sframe_unwind.verify.code_check import checker_of, side_of
+from sframe_unwind.verify.plan import Plan
+from sframe_unwind.verify.terms import SIDES
+
+_TABLES = {SFRAME: listing.SFRAME, DWARF: listing.DWARF}
+_MOST_CALLED = 256
+"""Maximum number of functions that are checked to learn how they return, apart from those that are shown."""
+_SPLIT_OFF = (".cold", ".part")
+"""Suffixes of the names that compilers give to parts that they split off a function."""
+_REFUTED, _NOT_KNOWN = "!", "?"
+
+
+class FunctionByCode(NamedTuple):
+    """The verdicts of the code on the tables of one function."""
+
+    binary: ElfBinary
+    data: str
+    """The verdicts in numbers."""
+    verdicts: Mapping[str, Mapping[int, Judgements]]
+    """By table and address."""
+    findings: Mapping[int, Sequence[Finding]]
+    """By the address from which on a rule is wrong."""
+    unknown: Mapping[int, Sequence[Unknown]]
+    """By the address from which on it is unknown whether a rule is right."""
+
+    def cells(self, at: int, by_table: Sequence[RuleCells | None]) -> RuleCells | None:
+        """Return the rule of the code at an instruction: for each value, that of the table that the code proves.
+
+        ``!``: the code refutes the values of the tables; ``?``: it does not tell.  ``None``: no verdict, as in padding.
+
+        :param by_table: the rules of SFrame and of DWARF CFI there.
+        """
+        judged = [
+            (cells, self.verdicts[table][at])
+            for table, cells in zip(_TABLES, by_table)
+            if cells is not None and at in self.verdicts.get(table, ())
+        ]
+        if not judged:
+            return None
+        return RuleCells(*(self._cell(what, judged) for what in VALUES))
+
+    @staticmethod
+    def _cell(what: str, judged: Sequence[tuple[RuleCells, Judgements]]) -> str:
+        found = [getattr(judgements, what) for _, judgements in judged]
+        if Judgement.PROVED in found:
+            return str(getattr(judged[found.index(Judgement.PROVED)][0], what))
+        return _REFUTED if Judgement.WRONG in found else _NOT_KNOWN
+
+    def wrong(self, at: int) -> tuple[str, ...]:
+        """Return the values that the code refutes at an instruction, in either table."""
+        judged = [found for by_address in self.verdicts.values() if (found := by_address.get(at)) is not None]
+        if all(found.worst is not Judgement.WRONG for found in judged):
+            return ()
+        return tuple(what for what in VALUES if any(getattr(found, what) is Judgement.WRONG for found in judged))
+
+    def side(self, at: int, what: str) -> str:
+        """Return with which of the tables the code agrees about a value, in words."""
+        return SIDES[side_of(at, what, self.verdicts, (SFRAME, DWARF))]
+
+    def notes(self, at: int) -> Iterator[Note]:
+        """Yield what is to be said about the rules from an instruction on."""
+        grouped: dict[tuple[str, str, str], list[Finding]] = {}
+        for finding in self.findings.get(at, ()):
+            grouped.setdefault((finding.what, finding.rule, finding.code), []).append(finding)
+        for (_, rule, code), found in grouped.items():
+            tables = [_TABLES[finding.table] for finding in found]
+            says = "say" if len(tables) > 1 else "says"
+            text = f"by the code, {code}{self._since(found[0])}; {' and '.join(tables)} {says} {rule}"
+            assumes = found[0].assumes
+            yield Note(UNKNOWN if assumes else WRONG, text + (f" (assumed: {', '.join(assumes)})" if assumes else ""))
+        why: dict[tuple[str, int], list[str]] = {}
+        for one in self.unknown.get(at, ()):
+            why.setdefault((f"{one.why}{self._since(one)}", one.instructions), []).append(_TABLES[one.table])
+        for (reason, instructions), tables in why.items():
+            what = f"the code does not tell whether {' and '.join(tables)} {'is' if len(tables) == 1 else 'are'} right"
+            yield Note(UNKNOWN, f"{what} for {number_of(instructions, 'instruction')}: {reason}")
+
+    def _since(self, one: Finding | Unknown) -> str:
+        return "" if one.origin is None else f" since `{one.instruction}` at {self.binary.layout.spot(one.origin)}"
+
+
+class CodeColumns:
+    """Checks functions of a file against their code.
+
+    :param shown: the extents of the functions to show; ``None``: all.
+    :param jobs: number of processes.
+    :raises SFrameError: the package that decodes the code is not installed.
+    """
+
+    def __init__(
+        self, binary: ElfBinary, tables: Tables, functions: Functions, shown: Sequence[CodeRange] | None, jobs: int = 1
+    ) -> None:
+        self._binary = binary
+        wanted = frozenset(at for part in shown or functions.all() for at in range(*part))
+        checker = checker_of(binary, tables.sframe, Plan(why_unknown=True), wanted)
+        only = None if shown is None else sorted(_needed(checker, functions, shown))
+        self._found = check_functions(checker, jobs, only=only)
+        self._findings = _by_address(self._found.findings)
+        self._unknown = _by_address(self._found.unknown)
+
+    def of(self, part: CodeRange) -> FunctionByCode:
+        """Return the verdicts on a function."""
+        return FunctionByCode(
+            binary=self._binary,
+            data=_counts(self._found, part),
+            verdicts=self._found.wanted,
+            findings=self._findings,
+            unknown=self._unknown,
+        )
+
+
+def _needed(checker: Checker, functions: Functions, shown: Sequence[CodeRange]) -> set[int]:
+    """Return the numbers of the functions to check: those to show, and those that determine what they do.
+
+    These are the called functions, which may not return, and the function of which a compiler split off a part.
+    """
+    ranges, sweeps = checker.interpreter.ranges, checker.interpreter.sweeps
+    found: set[int] = set()
+    waiting: deque[int] = deque()
+
+    def add(address: int) -> None:
+        part = ranges.find(address)
+        if part is not None:
+            number = bisect_left(ranges.starts, part.start)
+            if number not in found:
+                found.add(number)
+                waiting.append(number)
+
+    for part in shown:
+        first = max(bisect_left(ranges.starts, part.start), 0)
+        for address in (part.start, *ranges.starts[first : bisect_left(ranges.starts, part.end)]):
+            add(address)
+        name = functions.name(part.start)
+        for suffix in _SPLIT_OFF:
+            if suffix in name:
+                for address in functions.symbols.addresses(name.partition(suffix)[0]):
+                    add(address)
+    most = len(found) + _MOST_CALLED
+    while waiting and len(found) < most:
+        for _, target in sweeps.sweep(ranges[waiting.popleft()]).calls():
+            add(target)
+    return found
+
+
+def _by_address(found: Iterable[Finding] | Iterable[Unknown]) -> dict[int, list]:  # type: ignore[type-arg]
+    result: dict[int, list] = {}  # type: ignore[type-arg]
+    for one in found:
+        if one.table in _TABLES:
+            result.setdefault(one.address, []).append(one)
+    return result
+
+
+def _counts(found: CodeVerdict, part: CodeRange) -> str:
+    """Return the verdicts on a function in numbers of instructions."""
+    texts = []
+    for table, title in _TABLES.items():
+        verdicts = found.wanted.get(table, {})
+        inside = {at: verdicts[at] for at in range(*part) if at in verdicts}
+        if inside:
+            counts = counted(inside)
+            kinds = {"proved": counts.proved, "wrong": counts.wrong, "unknown": counts.unknown}
+            texts.append(f"{title} " + ", ".join(f"{number} {kind}" for kind, number in kinds.items() if number))
+    return "; ".join(texts) or "nothing to judge"

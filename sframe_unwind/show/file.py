@@ -1,0 +1,226 @@
+"""Makes the listings of a file's functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from sframe_unwind.address import find_range
+from sframe_unwind.cfi.rules import NoRule
+from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.elf import ElfBinary, ElfSection
+from sframe_unwind.elf.constants import SHF_EXECINSTR
+from sframe_unwind.report.demangle import demangle
+from sframe_unwind.report.frame_picture import Picture, pictures
+from sframe_unwind.report.listing import CODE, DIFFERS, DWARF, ODD, PLAIN, SFRAME, Extra, Listing, Note, Row, SourceLine
+from sframe_unwind.report.rule_cells import VALUES, RuleCells, rule_cells
+from sframe_unwind.show.by_code import CodeColumns, FunctionByCode
+from sframe_unwind.show.functions import Functions
+from sframe_unwind.show.instructions import Instruction, Instructions
+from sframe_unwind.show.relocations import CodeFields
+from sframe_unwind.show.source_lines import SourceLines
+from sframe_unwind.show.tables import Column, Rule, Tables
+from sframe_unwind.source.debug_info import Place
+
+_SFRAME_BIT, _DWARF_BIT, _CODE_BIT = 1, 2, 4
+_NAMES = {"cfa": "CFA", "fp": "frame pointer", "ra": "return address"}
+
+
+class Options(NamedTuple):
+    """What listings have."""
+
+    source: SourceLines | None = None
+    """``None``: no lines of source."""
+    code: CodeColumns | None = None
+    """``None``: no column of the machine code."""
+
+
+class ShownFile:
+    """An open file whose functions are shown.
+
+    :raises FormatError: SFrame or CFI is malformed as a whole.
+    """
+
+    def __init__(self, binary: ElfBinary) -> None:
+        self.binary = binary
+        self.tables = Tables(binary)
+        self.functions = Functions(binary, self.tables)
+        self.relative = binary.layout.relocatable
+        self.instructions = Instructions(binary.arch, self._name_shown)
+        self._fields = CodeFields(binary)
+        self._code = sorted(_code(binary, section) for section in binary.sections if section.flags & SHF_EXECINSTR)
+        self._cells: dict[Rule, RuleCells] = {}
+        self._offset = 0
+        """What is added to an address as tools show it, to get the one that the layout gives."""
+
+    def listing(self, part: CodeRange, options: Options = Options()) -> Listing:  # noqa: B008  # it cannot change
+        """Return the listing of a function."""
+        code = find_range(self._code, part.start)
+        assert code is not None
+        self._offset = code.start if self.relative else 0
+        sframe, dwarf = self.tables.columns(part)
+        by_code = options.code.of(part) if options.code is not None else None
+        spot = self.binary.layout.spot(part.start)
+        return Listing(
+            name=demangle(self.functions.name(part.start)),
+            section=spot.section,
+            start=spot.address,
+            size=part.end - part.start,
+            relative=self.relative,
+            columns=(SFRAME, DWARF) + ((CODE,) if by_code is not None else ()),
+            data=(sframe.data, dwarf.data) + ((by_code.data,) if by_code is not None else ()),
+            rows=list(_Rows(self, part, (sframe, dwarf), by_code, options.source).all(code, self._fields)),
+        )
+
+    def pictures(self, address: int) -> list[Picture]:
+        """Return the pictures of the frame before an instruction."""
+        part = self.functions.around(address)
+        return pictures(self.tables.placed(part, address), self.tables.arch)
+
+    def cells(self, rule: Rule | None) -> RuleCells | None:
+        """Return the columns of a rule; ``None``: there is none."""
+        if rule is None:
+            return None
+        found = self._cells.get(rule)
+        if found is None:
+            found = self._cells[rule] = rule_cells(rule, self.tables.arch)
+        return found
+
+    def shown(self, address: int) -> int:
+        """Return an address as the listing shows it."""
+        return self.binary.layout.spot(address).address if self.relative else address
+
+    def _name_shown(self, address: int) -> str:
+        return self.functions.name(address + self._offset)
+
+
+class _Code(NamedTuple):
+    """The contents of a section with code."""
+
+    start: int
+    end: int
+    number: int
+    contents: bytes
+
+    def part(self, start: int, end: int) -> bytes:
+        return self.contents[start - self.start : end - self.start]
+
+
+def _code(binary: ElfBinary, section: ElfSection) -> _Code:
+    start = binary.layout.addresses[section.number]
+    contents = binary.contents(section)
+    return _Code(start, start + len(contents), section.number, contents)
+
+
+class _Rows:
+    """Makes the rows of one listing."""
+
+    def __init__(
+        self,
+        file: ShownFile,
+        part: CodeRange,
+        columns: Sequence[Column],
+        by_code: FunctionByCode | None,
+        source: SourceLines | None,
+    ) -> None:
+        self._file = file
+        self._part = part
+        self._columns = columns
+        self._by_code = by_code
+        self._source = source
+        self._places: tuple[Place, ...] = ()
+        self._rules: list[Rule | None] = [None] * len(columns)
+        self._cells: tuple[RuleCells | None, ...] = (None,) * (len(columns) + (by_code is not None))
+        self._differs: tuple[str, ...] = ()
+        self._labels: Mapping[int, tuple[str, ...]] = file.functions.labels(part)
+
+    def all(self, code: _Code, fields: CodeFields) -> Iterator[Row]:
+        """Yield the rows.
+
+        :param code: the section with the function.
+        """
+        file, part, changes = self._file, self._part, self._changes()
+        base = code.start if file.relative else 0
+        starts = sorted(changes)
+        following = 0
+        with_relocations = file.relative
+        quiet = self._source is None and self._by_code is None and not self._labels and not with_relocations
+        for address, raw, text in file.instructions.of(code.part(*part), part.start - base):
+            at = address + base
+            if quiet and not self._differs and (following == len(starts) or starts[following] >= at + len(raw)):
+                yield Row(address, raw, text, self._cells, 0)
+                continue
+            relocations = fields.between(code.number, address, address + len(raw)) if with_relocations else ()
+            yield self._row(Instruction(address, raw, text), at, changes.get(at, 0), relocations)
+            while following < len(starts) and starts[following] < at + len(raw):
+                inside = starts[following]
+                following += 1
+                if inside > at:
+                    yield self._row(Instruction(inside - base, b"", ""), inside, changes[inside], ())
+
+    def _changes(self) -> dict[int, int]:
+        """Return the addresses at which a column has a row, and which columns do as bits."""
+        start, end = self._part
+        found: dict[int, int] = {}
+        for bit, column in enumerate(self._columns):
+            for at in column.starts:
+                if start <= at < end:
+                    found[at] = found.get(at, 0) | 1 << bit
+        return found
+
+    def _row(self, instruction: Instruction, at: int, begins: int, relocations: tuple[str, ...]) -> Row:
+        notes: list[Note] = []
+        if begins:
+            notes += self._begun(at, begins)
+        if self._by_code is not None and instruction.raw:
+            begins |= self._judged(at, notes)
+        if not instruction.raw:
+            notes.append(Note(ODD, "a row begins inside the instruction"))
+        lines: tuple[SourceLine, ...] = ()
+        if self._source is not None and instruction.raw:
+            self._places, lines = self._source.change(at, self._places)
+        labels = self._labels.get(at, ())
+        differs = self._differs
+        if self._by_code is not None and (wrong := self._by_code.wrong(at)):
+            differs = tuple(what for what in VALUES if what in differs or what in wrong)
+        extra = PLAIN
+        if notes or lines or labels or relocations or differs:
+            extra = Extra(labels, lines, relocations, tuple(notes), differs)
+        return Row(*instruction, self._cells, begins, extra)
+
+    def _begun(self, at: int, begins: int) -> list[Note]:
+        """Take the rules of the rows that begin at an address; return what is to be said about them."""
+        before = list(self._rules)
+        for bit, column in enumerate(self._columns):
+            if begins >> bit & 1:
+                self._rules[bit] = column.at(at)
+        self._cells = (*map(self._file.cells, self._rules), *self._cells[len(self._columns) :])
+        sframe, dwarf = self._rules
+        self._differs = self._file.tables.differing(sframe, dwarf)
+        notes = [Note(DIFFERS, self._difference(what, at)) for what in self._differs]
+        for title, rule, other, previous in ((SFRAME, sframe, dwarf, before[0]), (DWARF, dwarf, sframe, before[1])):
+            is_described = any(found is not None for found in self._columns[title == DWARF].rules)
+            if rule is None and other is not None and is_described and (previous is not None or at == self._part.start):
+                notes.append(Note(ODD, f"{title} has no row from here on"))
+            elif rule is not previous and isinstance(rule, NoRule):
+                notes.append(Note(ODD, f"{title}: {rule.why}"))
+        return notes
+
+    def _difference(self, what: str, at: int) -> str:
+        sframe, dwarf = self._rules
+        assert sframe is not None
+        assert dwarf is not None
+        said = self._file.tables.said
+        text = f"{_NAMES[what]}: {said(sframe, what)} by SFrame, {said(dwarf, what)} by DWARF CFI"
+        side = self._by_code.side(at, what) if self._by_code is not None else ""
+        return f"{text}; {side}" if side else text
+
+    def _judged(self, at: int, notes: list[Note]) -> int:
+        """Take the rule of the code at an instruction; return its bit if the rule changes."""
+        assert self._by_code is not None
+        notes += self._by_code.notes(at)
+        cells = self._by_code.cells(at, self._cells[: len(self._columns)])
+        if cells is None or cells == self._cells[-1]:
+            return 0
+        self._cells = (*self._cells[:-1], cells)
+        return _CODE_BIT

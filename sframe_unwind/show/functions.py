@@ -1,0 +1,91 @@
+"""The functions of a file: their extents by the tables and the symbols, and their names."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.elf import ElfBinary
+from sframe_unwind.elf.symbols import Symbols
+from sframe_unwind.errors import FileError
+from sframe_unwind.show.tables import Tables
+
+
+class Functions:
+    """The functions of a file.
+
+    Where a symbol has a size, it delimits a function; elsewhere, the entries of SFrame and of DWARF CFI do.
+    """
+
+    def __init__(self, binary: ElfBinary, tables: Tables) -> None:
+        self._binary = binary
+        self._code_end = binary.layout.code_end
+        self.symbols = Symbols([*binary.symbols, *binary.stubs])
+        self._described = sorted(set(tables.ranges()))
+
+    def all(self) -> list[CodeRange]:
+        """Return the extents of all functions that a table describes, by address; none overlaps another.
+
+        An entry that several symbols divide is one function, as a PLT is.
+        """
+        found: list[CodeRange] = []
+        for start, end in self._described:
+            limit = self._code_end(start)
+            if limit is None or start >= end:
+                continue
+            end = min(end, limit)
+            if found and start < found[-1].end:
+                if end <= found[-1].end:
+                    continue
+                if start == found[-1].start:
+                    found[-1] = CodeRange(start, end)
+                    continue
+                start = found[-1].end
+            found.append(CodeRange(start, end))
+        return found
+
+    def around(self, address: int) -> CodeRange:
+        """Return the extent of the function that contains an address.
+
+        :raises FileError: the address is in no code, or nothing tells where the function begins and ends.
+        """
+        limit = self._code_end(address)
+        if limit is None:
+            raise FileError(f"{self.shown(address)} is in no section with code")
+        symbol = self.symbols.find(address)
+        if symbol is not None and symbol[0].size:
+            start, end = symbol[0].address, symbol[0].address + symbol[0].size
+            return CodeRange(start, min(end, limit))
+        entries = [extent for extent in self._described if extent[0] <= address < extent[1]]
+        if entries:
+            start, end = max(entries)
+            return CodeRange(start, min(end, limit))
+        if symbol is None:
+            raise FileError(f"{self.shown(address)}: neither unwind data nor a symbol tells where its function begins")
+        start = symbol[0].address
+        return CodeRange(start, min(self._next_start(start), limit))
+
+    def _next_start(self, address: int) -> int:
+        """Return where the next symbol or entry begins after an address; it is beyond all code if there is none."""
+        entry = bisect_right(self._described, (address, 1 << 64))
+        following = [self._described[entry][0]] if entry < len(self._described) else []
+        symbol = self.symbols.next_start(address)
+        return min([*following, *([] if symbol is None else [symbol])], default=1 << 64)
+
+    def labels(self, part: CodeRange) -> dict[int, tuple[str, ...]]:
+        """Return the names of the symbols that begin inside a function, by address."""
+        found: dict[int, tuple[str, ...]] = {}
+        for symbol in self.symbols.between(part.start + 1, part.end):
+            found[symbol.address] = (*found.get(symbol.address, ()), symbol.name)
+        return found
+
+    def name(self, address: int) -> str:
+        """Return the name of the function at an address, and the offset from its start; empty: no symbol covers it."""
+        found = self.symbols.find(address)
+        if found is None or self._code_end(found[0].address) != self._code_end(address):
+            return ""
+        return self.symbols.name(address) or ""
+
+    def shown(self, address: int) -> str:
+        """Return an address as text: in an object file, as section and offset."""
+        return str(self._binary.layout.spot(address))

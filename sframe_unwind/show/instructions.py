@@ -1,0 +1,87 @@
+"""Divides code into instructions, and writes them in objdump's notation with the names of their targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Callable, NamedTuple
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.code.machines import MACHINES
+
+NameOf = Callable[[int], str]
+"""Returns the symbol and the offset for an address, as ``main+0x10``; empty: no symbol covers it."""
+
+_PIECE = 8
+"""Number of bytes in a line, if nothing tells where an instruction of a machine with other sizes ends."""
+
+
+class Instruction(NamedTuple):
+    """One instruction."""
+
+    address: int
+    raw: bytes
+    text: str
+    """In objdump's notation; empty: there is no disassembler."""
+
+
+class Instructions:
+    """Disassembles the code of one machine by capstone; without capstone, there are only the bytes.
+
+    :param name_of: names the targets of jumps and calls.
+    """
+
+    def __init__(self, arch: Arch, name_of: NameOf) -> None:
+        self._machine = MACHINES[arch.name]
+        self._unit = arch.instruction_unit
+        self._name_of = name_of
+        self._decoder = _decoder(*self._machine.disassembler, self._machine.att_syntax)
+        self._texts: dict[tuple[str, str], str] = {}
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether capstone is installed."""
+        return self._decoder is not None
+
+    def of(self, code: bytes, address: int) -> Iterator[Instruction]:
+        """Yield the instructions of a function.  Bytes that are no instruction become ``.byte`` lines."""
+        if self._decoder is None:
+            yield from self._pieces(code, address)
+            return
+        texts, written, reference = self._texts, self._machine.objdump_text, self._machine.reference
+        for at, size, mnemonic, operands in self._decoder.disasm_lite(code, address):
+            key = mnemonic, operands
+            text = texts.get(key)
+            if text is None:
+                text = texts[key] = written(mnemonic, operands)
+            end = at + size
+            target = reference(text, end) if "0x" in text else None
+            if target is not None:
+                text += self._named(target, text)
+            yield Instruction(at, code[at - address : end - address], text)
+
+    def _named(self, target: int, text: str) -> str:
+        name = self._name_of(target)
+        if f"{target:#x}" in text:
+            return f" <{name}>" if name else ""
+        return f"  # {target:#x}" + (f" <{name}>" if name else "")
+
+    def _pieces(self, code: bytes, address: int) -> Iterator[Instruction]:
+        sizes = self._machine.sizes
+        at = 0
+        while at < len(code):
+            size = sizes(code, at)[0] if self._unit > 1 else _PIECE
+            yield Instruction(address + at, code[at : at + size], "")
+            at += size
+
+
+def _decoder(architecture: str, mode: str, att_syntax: bool) -> Any:
+    """Return capstone's decoder; ``None``: capstone is not installed."""
+    try:
+        import capstone
+    except ImportError:
+        return None
+    decoder = capstone.Cs(getattr(capstone, architecture), getattr(capstone, mode))
+    decoder.skipdata = True
+    if att_syntax:
+        decoder.syntax = capstone.CS_OPT_SYNTAX_ATT
+    return decoder

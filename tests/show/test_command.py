@@ -1,0 +1,208 @@
+"""The command `show`: a wrong row is understood from its output alone, and its options do what they promise."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind import elf
+from sframe_unwind.cli import main
+from sframe_unwind.show import instructions
+from sframe_unwind.verify import verify
+from tests.elf.objects import run, tools_for
+from tests.hanging import HANG
+from tests.missing import absent, package_needed, toolchain_needed
+from tests.samples.build import build
+
+LIBC_S390X = Path("/usr/s390x-linux-gnu/lib/libc.so.6")
+
+
+def shown(capsys: pytest.CaptureFixture[str], status: int, *arguments: object) -> list[str]:
+    """Return the lines of the output, without blanks at their ends; check the exit status."""
+    assert main(["show", *map(str, arguments)]) == status
+    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+
+def found_stub() -> tuple[Path, int]:
+    """Return a program whose `.plt.got` has a wrong row by GNU ld, and the address of the first stub."""
+    program = build("plt")
+    return program, verify(program).disagreements[0].spot.address
+
+
+def test_wrong_row_of_ld_is_understood(capsys: pytest.CaptureFixture[str]) -> None:
+    """The stub is one jump, and GNU ld's row describes a push (docs/verify.md)."""
+    package_needed("pyvex")
+    program, stub = found_stub()
+    lines = shown(capsys, 1, program, f"{stub:#x}")
+    assert re.fullmatch(rf"{stub:#x} <\w+@plt>, 8 bytes", lines[0])
+    assert lines[1:4] == [
+        "  SFrame: FDE 2 with 1 row, repeats every 8 bytes",
+        "  DWARF CFI: FDE with 1 row",
+        "  code: SFrame 2 wrong; DWARF CFI 2 proved",
+    ]
+    row, *notes = lines[6:9]
+    assert row.split()[:-4] == ["!", f"{stub:x}", "rsp+16", "u", "c-8", *("rsp+8", "u", "c-8") * 2]
+    assert row.split()[-4] == "jmp"
+    assert [note.strip() for note in notes] == [
+        "^ CFA: rsp + 16 by SFrame, rsp + 8 by DWARF CFI; the code agrees with DWARF",
+        "^ by the code, CFA = rsp + 8; SFrame says rsp + 16",
+    ]
+
+
+def test_wrong_row_of_gcc_for_s390x_is_understood(capsys: pytest.CaptureFixture[str]) -> None:
+    """GCC's CFA is that of its caller's frame before `lgdr` has restored the stack pointer (docs/verify.md)."""
+    package_needed("pyvex")
+    if not LIBC_S390X.exists():
+        absent(f"{LIBC_S390X} is missing")
+    lines = shown(capsys, 1, LIBC_S390X, "ether_aton_r")
+    at = next(at for at, line in enumerate(lines) if line.startswith("!"))
+    assert lines[at].split()[2:6] == ["r15+160", "u", "u", "!"]
+    assert lines[at].endswith("lgdr %r15,%f0")
+    assert re.fullmatch(
+        r" +\^ by the code, CFA = r15 \+ \d+ since `lay %r15,-\d+\(%r15\)` at 0x[0-9a-f]+; DWARF CFI says r15 \+ 160",
+        lines[at + 1],
+    )
+
+
+def test_frame_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    program = build("plt", variant="fp")
+    lines = shown(capsys, 0, program, "--at", "called_back+0x4", "--no-code", "--no-source")
+    at = next(at for at, line in enumerate(lines) if line.startswith("the frame before"))
+    assert lines[at].endswith(" <called_back+0x4>, by SFrame and DWARF CFI:")
+    assert [line.strip() for line in lines[at + 1 :]] == [
+        "+----------------+ <-- CFA",
+        "CFA-8 | return address |",
+        "+----------------+",
+        "CFA-16 | saved rbp      |",
+        "+----------------+ <-- rbp",
+    ]
+    assert sum(line.startswith("=>") for line in lines) == 1
+
+
+def test_json_is_the_listing(capsys: pytest.CaptureFixture[str]) -> None:
+    program, stub = found_stub()
+    assert main(["show", str(program), f"{stub:#x}", "--json", "--no-code", "--no-source", "--at", f"{stub:#x}"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    (function,) = found["functions"]
+    assert (found["file"], function["start"], function["size"]) == (str(program), stub, 8)
+    first = function["rows"][0]
+    assert first["rules"] == {
+        "SFrame": {"cfa": "rsp+16", "fp": "u", "ra": "c-8"},
+        "DWARF CFI": {"cfa": "rsp+8", "fp": "u", "ra": "c-8"},
+    }
+    assert first["differs"] == ["cfa"]
+    assert first["notes"] == [{"kind": "differs", "text": "CFA: rsp + 16 by SFrame, rsp + 8 by DWARF CFI"}]
+    with elf.opened(program) as binary:
+        code = binary.named(".plt.got")
+        assert code is not None
+        contents = binary.contents(code)
+    assert b"".join(bytes.fromhex(row["bytes"]) for row in function["rows"]) == contents[:8]
+    (frame,) = function["frames"]
+    assert frame["address"] == stub
+    assert [mark["text"] for mark in frame["pictures"][0]["marks"]] == ["CFA by SFrame", "CFA by DWARF CFI", "rsp"]
+
+
+def test_source_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(capsys, 0, build("callback"), "main", "--no-code")
+    source = [line.strip() for line in lines if "callback.c:" in line]
+    assert len(source) > 2
+    text = (Path(__file__).parents[1] / "samples" / "callback.c").read_text(encoding="utf-8").splitlines()
+    for line in source:
+        number, shown_text = re.search(r"callback\.c:(\d+)(?: in \w+)?   (.*)", line).groups()  # type: ignore[union-attr]
+        assert text[int(number) - 1].strip() == shown_text
+
+
+@pytest.mark.parametrize(
+    ("abi", "kind"), [("amd64", "R_X86_64_P"), ("aarch64", "R_AARCH64_CALL26"), ("s390x", "R_390_P")]
+)
+def test_relocations_of_an_object_file_are_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, abi: str, kind: str
+) -> None:
+    with toolchain_needed():
+        tools = tools_for(abi, 3)
+    source = tmp_path / "object.s"
+    call = {"amd64": "call elsewhere@PLT", "aarch64": "bl elsewhere", "s390x": "brasl %r14,elsewhere@PLT"}[abi]
+    source.write_text(
+        f".text\n.globl f\n.type f,%function\nf: .cfi_startproc\n{call}\n{call}\n.cfi_endproc\n.size f,.-f\n"
+    )
+    run(tools / "as", "--gsframe", "-o", tmp_path / "object.o", source)
+    lines = shown(capsys, 0, tmp_path / "object.o", "f", "--no-code")
+    assert lines[0].startswith(".text+0x0 <f>, ")
+    named = [line.split() for line in lines if "elsewhere" in line]
+    assert len(named) == 2
+    assert all(name.startswith(kind) and symbol.startswith("elsewhere") for name, symbol in named)
+
+
+def test_without_capstone_there_are_bytes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instructions, "_decoder", lambda *_: None)
+    program, stub = found_stub()
+    lines = shown(capsys, 1, program, f"{stub:#x}", "--no-code", "--no-source")
+    assert re.fullmatch(
+        rf"!  {stub:x}  rsp\+16   u     c-8     rsp\+8    u     c-8    ff 25( [0-9a-f]{{2}}){{6}}", lines[5]
+    )
+
+
+def test_arguments_that_name_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    program = build("callback")
+    assert main(["show", str(program), "nowhere", "main", "--no-code"]) == 2
+    out, err = capsys.readouterr()
+    assert err == f"sframe-unwind: {program}: nowhere: neither an address nor a symbol of the file\n"
+    assert "<main>" in out
+    empty = tmp_path / "empty"
+    empty.touch()
+    assert main(["show", str(empty)]) == 2
+    assert capsys.readouterr().err == f"sframe-unwind: {empty}: the file is empty\n"
+    with pytest.raises(SystemExit) as ended:
+        main(["show", str(program), "main", "--nothing"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        "sframe-unwind: show: unrecognized arguments: --nothing (try sframe-unwind show --help)\n"
+    )
+
+
+def at_a_terminal(arguments: list[str], **environment: str) -> str:
+    """Return what the command prints at a terminal."""
+    leader, follower = pty.openpty()
+    variables = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "PAGER", "LESS")}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "sframe_unwind", "show", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=follower,
+        env={**variables, "TERM": "xterm", **environment},
+    )
+    os.close(follower)
+    pieces = []
+    while True:
+        try:
+            piece = os.read(leader, 4096)
+        except OSError:  # EIO: the other end is closed
+            break
+        if not piece:
+            break
+        pieces.append(piece)
+    os.close(leader)
+    child.wait(HANG)
+    return b"".join(pieces).decode()
+
+
+def test_colours_and_pager_are_those_of_a_terminal(tmp_path: Path) -> None:
+    program = str(build("callback"))
+    plain = [program, "main", "--no-code", "--no-source"]
+    pager = tmp_path / "pager"
+    pager.write_text('#!/bin/sh\necho "paged, LESS=$LESS"\ncat\n')
+    pager.chmod(0o755)
+    paged = at_a_terminal(plain, PAGER=str(pager))
+    assert paged.startswith("paged, LESS=FRX\r\n\x1b[1;33m0x")
+    assert "paged" not in at_a_terminal([*plain, "--no-pager"], PAGER=str(pager))
+    coloured = at_a_terminal(plain, PAGER="cat")
+    assert "\x1b[36mrsp+8" in coloured
+    without = at_a_terminal(plain, PAGER="", NO_COLOR="1")
+    assert "\x1b" not in without
+    assert re.sub(r"\x1b\[[\d;]*m", "", coloured).replace(" ", "") == without.replace(" ", "")

@@ -1,0 +1,31 @@
+"""The README and the pages of docs/: their length, whom each is for, and the index."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+LONGEST_README = 200
+"""In lines: the README is an introduction; all else is on the pages of docs/."""
+
+
+def pages() -> dict[str, str]:
+    found = {page.name: page.read_text(encoding="utf-8") for page in (CHECKOUT / "docs").glob("*.md")}
+    assert len(found) > 20
+    return found
+
+
+def test_the_readme_is_short() -> None:
+    assert len((CHECKOUT / "README.md").read_text(encoding="utf-8").splitlines()) <= LONGEST_README
+
+
+def test_every_page_begins_with_whom_it_is_for() -> None:
+    begins = re.compile(r"# [^\n]+\n\nThis page is for people (?:who|whose) ")
+    assert [name for name, text in pages().items() if not begins.match(text)] == []
+
+
+def test_the_index_has_every_page() -> None:
+    index = pages()["README.md"]
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", index))
+    assert linked == pages().keys() - {"README.md"}
