@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
 import lldb
@@ -50,7 +49,7 @@ def arch_of(target: lldb.SBTarget) -> Arch:
 
 def _is_big_endian(file: str | None) -> bool:
     try:
-        with Path(file or "").open("rb") as opened:
+        with open(file or "", "rb") as opened:
             header = opened.read(6)
     except OSError:
         return False
