@@ -65,8 +65,15 @@ it all that a stack needs."""
 NAMES_OF_MACHINES = ("arch", "elf")
 """The packages that may contain pyelftools' names of machines."""
 
-LLDB_PLUGIN = ("version", "interface", "process", "frames", "lifecycle", "commands", "plugin", "entry", "sframe_lldb")
-"""Modules and packages of the LLDB plugin.  Each imports only those before it."""
+PLUGINS = {
+    "gdb_plugin": ("version", "interface", "process", "frames", "lifecycle", "commands", "plugin", "sframe_gdb"),
+    "lldb_plugin": (
+        *("version", "interface", "process", "frames", "lifecycle", "commands", "plugin", "entry", "sframe_lldb"),
+    ),
+}
+"""Modules and packages of each plugin.  Each imports only those before it."""
+MAX_LINES, MAX_CLASS = 400, 300
+"""The largest numbers of lines of a module and of a class of a plugin."""
 
 STATE = {"gdb_plugin": {"_started", "_pointers", "_made"}, "lldb_plugin": {"_PLUGIN"}}
 """By plugin, its only variables that can change and are in no object."""
@@ -146,16 +153,28 @@ def test_no_circle(package: str) -> None:
     assert not graph, f"these modules import each other: {sorted(graph)}"
 
 
-def test_a_package_of_the_lldb_plugin_imports_only_those_before_it() -> None:
-    found = {str(layer(module)) for module in modules("lldb_plugin")} - {"None"}
-    assert found == set(LLDB_PLUGIN)
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_a_package_of_a_plugin_imports_only_those_before_it(plugin: str) -> None:
+    found = {str(layer(module)) for module in modules(plugin)} - {"None"}
+    assert found == set(PLUGINS[plugin])
+    order = PLUGINS[plugin].index
     broken = [
         one
-        for one in all_imports("lldb_plugin")
-        if one.imported.startswith("lldb_plugin.")
-        and LLDB_PLUGIN.index(str(layer(one.imported))) > LLDB_PLUGIN.index(str(layer(one.importer)))
+        for one in all_imports(plugin)
+        if one.imported.startswith(f"{plugin}.") and order(str(layer(one.imported))) > order(str(layer(one.importer)))
     ]
     assert not broken, show(broken)
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_modules_and_classes_of_a_plugin_are_small(plugin: str) -> None:
+    for module, path in modules(plugin).items():
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= MAX_LINES, module
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                assert lines <= MAX_CLASS, f"{module}.{node.name} has {lines} lines"
 
 
 @pytest.mark.parametrize("plugin", STATE)

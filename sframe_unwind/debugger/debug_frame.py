@@ -14,6 +14,7 @@ from typing import Callable
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import CfiSection, PlacedCfi, SectionData
 from sframe_unwind.debugger.debug_files import DebugFile
+from sframe_unwind.debugger.file_check import may_have_section
 from sframe_unwind.errors import FormatError, SFrameError
 from sframe_unwind.image.elf_sections import ElfSections, FileSection
 
@@ -75,6 +76,8 @@ def _opened(
     sections: Sections,
     bias_of: Callable[[Sequence[FileSection]], int],
 ) -> PlacedCfi | None:
+    if not may_have_section(file.path, *map(str.encode, _NAMES)):  # as in most files
+        return None
     with Path(file.path).open("rb") as stream:
         elf = ElfSections(stream, arch)
         at = elf.find(*_NAMES)

@@ -33,7 +33,7 @@ def is_of_use(path: str) -> bool | None:
     output of some linkers have only the section.
     """
     try:
-        return _is_of_use(path, _state_of(path))
+        return _is_of_use(path, state_of(path))
     except (OSError, ValueError):
         return None
 
@@ -41,13 +41,25 @@ def is_of_use(path: str) -> bool | None:
 def may_have_symbol(path: str, name: str) -> bool:
     """Return whether a symbol of a file can have a name; a file that cannot be read may have each."""
     try:
-        return _may_have_symbol(path, name, _state_of(path))
+        return _may_have_symbol(path, name, state_of(path))
     except (OSError, ValueError):
         return True
 
 
-def _state_of(path: str) -> tuple[int, ...]:
-    """Return what shows whether a file was replaced; the same libraries come again and again."""
+def may_have_section(path: str, *names: bytes) -> bool:
+    """Return whether a file can have a section with contents and one of some names; one that cannot be read may."""
+    try:
+        return _may_have_section(path, names, state_of(path))
+    except (OSError, ValueError):
+        return True
+
+
+def state_of(path: str) -> tuple[int, ...]:
+    """Return what shows whether a file was replaced; the same libraries come again and again.
+
+    :raises OSError: there is no such file.
+    :raises ValueError: the path has a NUL.
+    """
     found = os.stat(path)
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
@@ -59,6 +71,15 @@ def _may_have_symbol(path: str, name: str, _state: tuple[int, ...]) -> bool:
             headers = _Headers(file.fileno())
             is_unknown = headers.has_section(_COMPRESSED) or headers.has_long_names()
             return is_unknown or name.encode() in headers.names()
+    except struct.error:
+        return True
+
+
+@functools.lru_cache(maxsize=1024)
+def _may_have_section(path: str, names: tuple[bytes, ...], _state: tuple[int, ...]) -> bool:
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return _Headers(file.fileno()).has_section(names)
     except struct.error:
         return True
 

@@ -9,15 +9,16 @@ from typing import Callable, NamedTuple
 import gdb
 from gdb.unwinder import Unwinder
 
-from gdb_plugin.answer import TELLS_PC, caller_info, outermost_info, save_all, save_others
-from gdb_plugin.entry_code import entry_code_info
-from gdb_plugin.frame_history import LastFrame
-from gdb_plugin.frame_names import FrameNames
-from gdb_plugin.memory import ProcessGoneError, process_gone
-from gdb_plugin.plans import LEFT, Claim
-from gdb_plugin.process import Process
-from gdb_plugin.registers import Registers
-from gdb_plugin.session import Session
+from gdb_plugin.frames.answer import caller_info, outermost_info, save_all, save_others
+from gdb_plugin.frames.entry_code import entry_code_info
+from gdb_plugin.frames.frame_history import LastFrame
+from gdb_plugin.frames.frame_names import FrameNames
+from gdb_plugin.frames.plans import LEFT, Claim
+from gdb_plugin.frames.unwinding import Inferiors, Unwinding
+from gdb_plugin.process.memory import ProcessGoneError, process_gone
+from gdb_plugin.process.process import Process
+from gdb_plugin.process.registers import Registers
+from gdb_plugin.version import TELLS_PC
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.debugger.settings import OFF, Settings
 from sframe_unwind.errors import MemoryReadError, SFrameError, StepError
@@ -39,7 +40,7 @@ class _Asked(NamedTuple):
     """A pending frame whose rule is applied."""
 
     frame: gdb.PendingFrame
-    process: Process
+    unwinding: Unwinding
     registers: Registers
     last: LastFrame
     level: int
@@ -48,20 +49,25 @@ class _Asked(NamedTuple):
     fp: int
 
     def is_interrupted(self) -> bool:
-        return self.process.history.is_interrupted(self.last, self.level, self.pc, self.sp)
+        return self.unwinding.history.is_interrupted(self.last, self.level, self.pc, self.sp)
+
+    @property
+    def process(self) -> Process:
+        return self.unwinding.process
 
 
 class SFrameUnwinder(Unwinder):
     """Claims the frames that SFrame covers, according to the settings.
 
+    :param inferiors: finds what is kept for the selected inferior.
     :param names: shows names of frames in all modes except ``off``.
     :param report: shows one line to the user.
     """
 
-    def __init__(self, session: Session, names: FrameNames, report: Callable[[str], None]) -> None:
+    def __init__(self, inferiors: Inferiors, names: FrameNames, report: Callable[[str], None]) -> None:
         super().__init__("sframe")
         self.settings = Settings()
-        self._session = session
+        self._inferiors = inferiors
         self.names = names
         self._report = report
         self._recorder: Recorder | None = None
@@ -77,8 +83,8 @@ class SFrameUnwinder(Unwinder):
         if self.settings.mode == OFF or self._rests:
             return None
         try:
-            process = self._session.current(frame)
-            return None if process is None else self._unwind(frame, process)
+            unwinding = self._inferiors.current(frame)
+            return None if unwinding is None else self._unwind(frame, unwinding)
         except (SFrameError, gdb.error):
             pass  # without registers or memory, the frame is left to GDB
         except ProcessGoneError:
@@ -89,10 +95,10 @@ class SFrameUnwinder(Unwinder):
             gdb.post_event(gdb.invalidate_cached_frames)
             raise
         except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the user a backtrace
-            if not self._session.is_gone():
+            if not self._inferiors.is_gone():
                 self._report_once(f"internal error, frame left to GDB: {type(error).__name__}: {error}")
                 return None
-        if self._session.is_gone():
+        if self._inferiors.is_gone():
             raise process_gone()
         return None
 
@@ -117,34 +123,36 @@ class SFrameUnwinder(Unwinder):
         self._recorder = recorder
         gdb.invalidate_cached_frames()
 
-    def _unwind(self, frame: gdb.PendingFrame, process: Process) -> gdb.UnwindInfo | None:
-        level, history = frame.level(), process.history
-        pc = process.outer_frames.known_pc(level)
+    def _unwind(self, frame: gdb.PendingFrame, unwinding: Unwinding) -> gdb.UnwindInfo | None:
+        level, history, process = frame.level(), unwinding.history, unwinding.process
+        pc = unwinding.outer_frames.known_pc(level)
         if pc is not None:
             history.last = (level, pc, None, False)
             return None
         pc = frame.pc() if TELLS_PC else int(frame.read_register(process.registers(frame).pc)) & ADDRESS_MASK
         last, history.last = history.last, (level, pc, None, False)
-        if level <= last[0] and process.popping.unknown:
-            self._begin_chain(frame, process, pc)
-        if process.run_time is not None and self._begins(frame, process, last, level, pc):
-            process.look_again()
-        plan = process.plan(frame, pc, self.settings)
+        if level <= last[0] and unwinding.popping.unknown:
+            self._begin_chain(frame, unwinding, pc)
+        if process.run_time is not None and self._begins(frame, unwinding, last, level, pc):
+            unwinding.look_again()
+        plan = unwinding.plan(frame, pc, self.settings)
         if plan is LEFT:  # as for most frames: these lines determine the cost of a backtrace
-            if process.outer_frames.left(level, pc):
+            if unwinding.outer_frames.left(level, pc):
                 sp, fp = _sp_and_fp(frame, process)
                 if not history.is_interrupted(last, level, pc, sp):  # a walk takes the pc for a return address
-                    process.outer_frames.walk(walk.Registers(pc, sp, fp))
+                    unwinding.outer_frames.walk(walk.Registers(pc, sp, fp))
             return None
-        process.outer_frames.forget()
+        unwinding.outer_frames.forget()
         registers = process.registers(frame)
         sp, fp = _sp_and_fp(frame, process)
         if plan.outermost is not None:
             return outermost_info(frame, registers, process.arch, sp, plan.outermost)
         place = plan.place if level else plan.entered
         if place is not None:
-            return entry_code_info(frame, process, place, (pc, sp, fp), not level)
-        asked = _Asked(frame=frame, process=process, registers=registers, last=last, level=level, pc=pc, sp=sp, fp=fp)
+            return entry_code_info(frame, unwinding, place, (pc, sp, fp), not level)
+        asked = _Asked(
+            frame=frame, unwinding=unwinding, registers=registers, last=last, level=level, pc=pc, sp=sp, fp=fp
+        )
         interrupted = asked.is_interrupted() if plan.asks else None
         claim = plan.interrupted if interrupted else plan.calling
         if claim is not None:
@@ -159,10 +167,10 @@ class SFrameUnwinder(Unwinder):
         return None
 
     @staticmethod
-    def _begins(frame: gdb.PendingFrame, process: Process, last: LastFrame, level: int, pc: int) -> bool:
+    def _begins(frame: gdb.PendingFrame, unwinding: Unwinding, last: LastFrame, level: int, pc: int) -> bool:
         """Return whether the frame may begin a new chain, so that the process may have run since the last frame."""
-        sp = int(frame.read_register(process.registers(frame).sp)) & ADDRESS_MASK
-        return process.history.is_interrupted(last, level, pc, sp)
+        sp = int(frame.read_register(unwinding.process.registers(frame).sp)) & ADDRESS_MASK
+        return unwinding.history.is_interrupted(last, level, pc, sp)
 
     def _claim(self, asked: _Asked, claim: Claim, interrupted: bool | None) -> gdb.UnwindInfo | None:
         """Return GDB's answer for a frame to claim; ``None``: its rule cannot be applied."""
@@ -182,7 +190,7 @@ class SFrameUnwinder(Unwinder):
             return None
         if recorder is not None:
             recorder.claimed.add((asked.pc, asked.sp))
-        process.history.last = (asked.level, asked.pc, (caller.pc, caller.sp), signal)
+        asked.unwinding.history.last = (asked.level, asked.pc, (caller.pc, caller.sp), signal)
         info = caller_info(frame, registers, caller, claim.entry)
         unknown: Iterable[int] = process.arch.preserved
         if claim.others is not None:
@@ -190,13 +198,14 @@ class SFrameUnwinder(Unwinder):
         if claim.at_entry:
             save_all(info, frame, registers)
         elif unknown:
-            process.popping.note(asked.level, caller.pc, caller.sp, unknown)
+            asked.unwinding.popping.note(asked.level, caller.pc, caller.sp, unknown)
         return info
 
-    def _begin_chain(self, frame: gdb.PendingFrame, process: Process, pc: int) -> None:
+    def _begin_chain(self, frame: gdb.PendingFrame, unwinding: Unwinding, pc: int) -> None:
         """Warn if GDB has popped to the innermost frame, some of whose registers are unknown."""
-        unknown = process.popping.begin(pc, int(frame.read_register(process.registers(frame).sp)) & ADDRESS_MASK)
-        if unknown and not self._session.is_running():
+        process = unwinding.process
+        unknown = unwinding.popping.begin(pc, int(frame.read_register(process.registers(frame).sp)) & ADDRESS_MASK)
+        if unknown and not self._inferiors.is_running():
             names = ", ".join(process.arch.register_name(number) for number in unknown)
             self._report(
                 f"GDB left a function without restoring its caller's {names}, which SFrame does not describe, so the"

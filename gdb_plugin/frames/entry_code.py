@@ -6,9 +6,10 @@ from contextlib import suppress
 
 import gdb
 
-from gdb_plugin.answer import caller_info, outermost_info, save_others
-from gdb_plugin.functions import entry_of
-from gdb_plugin.process import Process
+from gdb_plugin.frames.answer import caller_info, outermost_info, save_others
+from gdb_plugin.frames.unwinding import Unwinding
+from gdb_plugin.process.functions import entry_of
+from gdb_plugin.process.process import Process
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import PlaceKind
 from sframe_unwind.errors import MemoryReadError, StepError
@@ -20,7 +21,7 @@ from sframe_unwind.unwind.walk import Registers
 
 def entry_code_info(
     frame: gdb.PendingFrame,
-    process: Process,
+    unwinding: Unwinding,
     place: EntryPlace,
     registers_here: tuple[int, int, int],
     interrupted: bool,
@@ -31,6 +32,7 @@ def entry_code_info(
     :param interrupted: pc is the next instruction, not a return address.
     :raises SFrameError: the stack cannot be read, or contradicts ORC.
     """
+    process = unwinding.process
     kernel = process.kernel
     if kernel is None:
         return None
@@ -46,7 +48,7 @@ def entry_code_info(
         return outermost_info(frame, registers, process.arch, sp, entry)
     if place.kind is PlaceKind.EXCEPTION:
         return None
-    process.history.last = (frame.level(), pc, (found.caller.pc, found.caller.sp), False)
+    unwinding.history.last = (frame.level(), pc, (found.caller.pc, found.caller.sp), False)
     info = caller_info(frame, registers, found.caller, entry)
     save_others(info, frame, registers, process.arch, _others(process, pc, found.caller))
     return info

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Callable, NamedTuple
 
-from gdb_plugin.functions import entry_of, is_entry
-from gdb_plugin.native_cfi import NativeCfi
+from gdb_plugin.frames.native_cfi import NativeCfi
+from gdb_plugin.process.functions import entry_of, is_entry
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.settings import ALWAYS, FALLBACK, Settings

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gdb
 
-from gdb_plugin.unwinder import SFrameUnwinder
+from gdb_plugin.frames.unwinder import SFrameUnwinder
 
 _NAME = "maintenance rest-sframe"
 _PREFIXES = ("frame", "select-frame", "info frame")

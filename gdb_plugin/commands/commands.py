@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import gdb
 
-from gdb_plugin.texts import path_of
+from gdb_plugin.interface.texts import path_of
+from gdb_plugin.version import VERSION
 from sframe_unwind.debugger import commands
 from sframe_unwind.debugger.commands import Arguments, UsageError
 from sframe_unwind.debugger.settings import AUTO, MODES, Settings
@@ -16,9 +17,10 @@ from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.terminal import printable
 
 if TYPE_CHECKING:
-    from gdb_plugin.waking import Plugin
+    from gdb_plugin.commands.stacks import Stacks
+    from gdb_plugin.lifecycle.waking import Plugin
 
-_DEBUGGER = f"GDB {gdb.VERSION}; GDB has all that the plugin needs"
+_DEBUGGER = f"GDB {VERSION}; GDB has all that the plugin needs"
 
 
 def _guarded(invoke: Callable[[Any, str, bool], None]) -> Callable[[Any, str, bool], None]:
@@ -70,6 +72,13 @@ class _Command(gdb.Command):
     def invoke(self, argument: str, from_tty: bool) -> None:
         """Run the command."""
         _show(self.run(self.command.parse_line(argument, gdb.string_to_argv)))
+
+    def stacks(self) -> Stacks:
+        """Return the object that reads stacks."""
+        from gdb_plugin.commands.stacks import Stacks
+
+        engine = self.plugin.engine()
+        return Stacks(engine.unwinder, engine.session)
 
     def run(self, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
@@ -124,13 +133,13 @@ class Status(_Command):
         from sframe_unwind.debugger import output
 
         try:
-            process = self.plugin.engine().stacks().process()
+            unwinding = self.stacks().unwinding()
         except gdb.error as error:
             reason = f"no stack to unwind: {error}"
             program = path_of(gdb.current_progspace())
             return output.status_without_process(self.plugin.settings, _DEBUGGER, reason, program)
-        precedence = process.planner(gdb.newest_frame()).precedence_by_tables()
-        lines = output.status_lines(process.modules, self.plugin.settings, _DEBUGGER, precedence)
+        precedence = unwinding.plans.planner(gdb.newest_frame()).precedence_by_tables()
+        lines = output.status_lines(unwinding.process.modules, self.plugin.settings, _DEBUGGER, precedence)
         if not self.plugin.engine().unwinder.enabled:
             lines.insert(2, "the unwinder is disabled, GDB's own unwinds all frames; see 'help enable unwinder'")
         return lines
@@ -146,11 +155,9 @@ class Backtrace(_Command):
         from sframe_unwind.debugger import output
 
         if arguments.context is not None:
-            return output.backtrace_lines(
-                [self.plugin.engine().stacks().of_context(arguments.context, arguments.limit)], False
-            )
+            return output.backtrace_lines([self.stacks().of_context(arguments.context, arguments.limit)], False)
         every = commands.ALL in arguments.options
-        shown = [(thread, self.plugin.engine().stacks().by_sframe(arguments.limit)) for thread in _threads(every)]
+        shown = [(thread, self.stacks().by_sframe(arguments.limit)) for thread in _threads(every)]
         return output.backtrace_lines(
             [stack for _, stack in shown], every and any(thread is not None for thread, _ in shown)
         )
@@ -166,7 +173,7 @@ class Compare(_Command):
         from sframe_unwind.debugger import output
         from sframe_unwind.debugger.code_judge import CodeJudge
 
-        judge, stacks = CodeJudge(), self.plugin.engine().stacks()
+        judge, stacks = CodeJudge(), self.stacks()
         threads = _threads(commands.ALL in arguments.options)
         compared = [stacks.comparison(arguments.limit).judged(judge.rows_of(stacks.code())) for _ in threads]
         return output.compare_lines(compared, arguments)
@@ -183,13 +190,13 @@ class Explain(_Command):
 
     def run(self, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
-        from gdb_plugin.contexts import address_in
-        from gdb_plugin.functions import place_of
+        from gdb_plugin.commands.contexts import address_in
+        from gdb_plugin.process.functions import place_of
         from sframe_unwind.debugger.code_judge import code_lines
         from sframe_unwind.debugger.code_registers import register_lines
         from sframe_unwind.report.explain import explain
 
-        stacks = self.plugin.engine().stacks()
+        stacks = self.stacks()
         if arguments.context is not None:
             pc, here = stacks.explained(arguments.context)
         elif arguments.rest:
@@ -212,7 +219,7 @@ class Tasks(_Command):
         from sframe_unwind.kernel.tasks import BLOCKED
 
         state = BLOCKED if commands.BLOCKED in arguments.options else ""
-        return self.plugin.engine().stacks().of_tasks(" ".join(arguments.rest), state)
+        return self.stacks().of_tasks(" ".join(arguments.rest), state)
 
 
 class Mode(gdb.Parameter):

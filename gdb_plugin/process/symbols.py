@@ -11,12 +11,11 @@ from typing import Any
 
 import gdb
 
-from gdb_plugin.texts import is_in_a_file, path_of
-from gdb_plugin.version import MAJOR
+from gdb_plugin.interface.texts import is_in_a_file, path_of
+from gdb_plugin.version import LOOKS_UP_WHILE_UNWINDING
 from sframe_unwind.debugger.file_check import may_have_symbol
 from sframe_unwind.runtime_code.names import JIT_SYMBOL, LIST_FUNCTION, LIST_SYMBOL
 
-_AT_ANY_TIME = MAJOR >= 14
 _NAMES = (LIST_SYMBOL, LIST_FUNCTION, JIT_SYMBOL)
 
 
@@ -29,7 +28,7 @@ class Symbols:
 
     def addresses(self, name: str) -> list[int]:
         """Return the addresses of a function or variable; usually there are none."""
-        if _AT_ANY_TIME:
+        if LOOKS_UP_WHILE_UNWINDING:
             return address_of(name, global_context=True) if _may_exist(name) else []
         inferior = gdb.selected_inferior()
         self._wanted.add(inferior.num)

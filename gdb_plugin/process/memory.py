@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gdb
 
+from gdb_plugin.version import READS_VALUES
 from sframe_unwind.errors import MemoryReadError
 
-_BY_VALUE = 16 << 10 if hasattr(gdb.Value, "bytes") else 0
-"""Reads up to this size from a remote target are made as a value (since GDB 15), longer ones by ``read_memory``.
+_BY_VALUE = 16 << 10 if READS_VALUES else 0
+"""Reads up to this number of bytes from a remote target are made as a value, longer ones by ``read_memory``.
 
 If the connection breaks during a read by ``read_memory``, GDB 18 still takes the thread for selected, and the next
 command ends GDB with an assertion.

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import gdb
 
-from gdb_plugin.memory import read
-from gdb_plugin.symbols import address_of
-from gdb_plugin.texts import path_of
+from gdb_plugin.interface.texts import path_of
+from gdb_plugin.process.memory import read
+from gdb_plugin.process.symbols import address_of
 from sframe_unwind.arch import Arch
 from sframe_unwind.kernel.entry_code import find_places
 from sframe_unwind.kernel.linux import Kernel, entry_code

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
+from typing import Callable
 
 import gdb
 
-from gdb_plugin.modules import debug_files, objfiles_of
+from gdb_plugin.process.modules import debug_files, objfiles_of
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import CfiMatch
 from sframe_unwind.debugger.banner import has_argument
@@ -24,12 +25,14 @@ class NativeCfi:
 
     :param modules: the modules.
     :param listed: those of them that GDB lists; GDB knows nothing of the others, which are in memory only.
+    :param report: shows one line to the user, once.
     """
 
-    def __init__(self, arch: Arch, modules: Modules, listed: Container[Module]) -> None:
+    def __init__(self, arch: Arch, modules: Modules, listed: Container[Module], report: Callable[[str], None]) -> None:
         self._arch = arch
         self._modules = modules
         self._listed = listed
+        self._report = report
         self._has_read: dict[Module, bool] = {}
         self._compressed: dict[Module, bool] = {}
         self._decompressed: set[Module] = set()
@@ -82,6 +85,9 @@ class NativeCfi:
             self._compressed[module] = is_beyond_this_python(debug_files(self._files(module)), self._arch)
         if self._compressed[module] and module not in self._decompressed and gdb.block_for_pc(pc) is not None:
             self._decompressed.add(module)
+            self._report(
+                f"{module.name}: only GDB can decompress its .debug_frame: frames that this may describe are GDB's"
+            )
         return module in self._decompressed
 
     @staticmethod

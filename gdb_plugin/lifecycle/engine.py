@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Callable
 import gdb
 from gdb.unwinder import register_unwinder
 
-from gdb_plugin.answer import TELLS_PC
-from gdb_plugin.frame_names import FrameNames
-from gdb_plugin.reporting import Reporter
-from gdb_plugin.returning import CheckReturn
-from gdb_plugin.selection import forget_frames, selection_kept
-from gdb_plugin.session import Session
-from gdb_plugin.unwinder import SFrameUnwinder
+from gdb_plugin.frames.frame_names import FrameNames
+from gdb_plugin.frames.unwinder import SFrameUnwinder
+from gdb_plugin.interface.reporting import Reporter
+from gdb_plugin.interface.selection import forget_frames, selection_kept
+from gdb_plugin.lifecycle.returning import CheckReturn
+from gdb_plugin.lifecycle.session import Session
+from gdb_plugin.version import FAILS_AT_VIEWED_FRAMES
 from sframe_unwind import __version__
 
 if TYPE_CHECKING:
-    from gdb_plugin.stacks import Stacks
     from sframe_unwind.debugger.settings import Settings
 
 
@@ -34,17 +33,8 @@ class Engine:
         self.session = Session(report, names, files_freed, self._define_hooks)
         self.unwinder = SFrameUnwinder(self.session, names, report)
         self._report = report
-        self._stacks: Stacks | None = None
         self._has_greeted = self._has_hooks = False
         self._set(settings)
-
-    def stacks(self) -> Stacks:
-        """Return the object that reads stacks, for the commands."""
-        if self._stacks is None:
-            from gdb_plugin.stacks import Stacks
-
-            self._stacks = Stacks(self.unwinder, self.session)
-        return self._stacks
 
     def apply(self, settings: Settings) -> None:
         """Apply the user's settings from now on, also to frames that are already unwound."""
@@ -58,7 +48,7 @@ class Engine:
     def wake(self, wanted: bool, by_user: bool) -> None:
         """Unwind frames from now on, or leave them to GDB.
 
-        :param by_user: see :meth:`gdb_plugin.waking.Plugin._update`.
+        :param by_user: see :meth:`gdb_plugin.lifecycle.waking.Plugin._update`.
         """
         self.unwinder.names.enabled = wanted
         self.session.watch(wanted, by_user)
@@ -83,7 +73,7 @@ class Engine:
             return
         self._has_hooks = True
         CheckReturn(self.unwinder, self.session)
-        if not TELLS_PC:
-            from gdb_plugin.viewing import Rest
+        if FAILS_AT_VIEWED_FRAMES:
+            from gdb_plugin.lifecycle.viewing import Rest
 
             Rest(self.unwinder)

@@ -6,8 +6,9 @@ import re
 
 import gdb
 
-from gdb_plugin.reentrancy import output_of
-from gdb_plugin.texts import text
+from gdb_plugin.interface.output import output_of
+from gdb_plugin.interface.texts import text
+from gdb_plugin.version import FORMATS_ADDRESSES
 
 _FORMATTED = re.compile(r"<([^+>]+)>$")
 _AROUND = re.compile(r"<(.+?)(?:\+\d+)?>$")
@@ -37,7 +38,7 @@ def entry_of(address: int) -> int | None:
 
 def name_of(address: int) -> str:
     """Return the name of the symbol that begins at an address; empty: none does."""
-    if hasattr(gdb, "format_address"):  # since GDB 14
+    if FORMATS_ADDRESSES:
         found = _FORMATTED.search(text(lambda: gdb.format_address(address)))
     else:
         found = _INFO_SYMBOL.match(output_of(f"info symbol {address:#x}"))
@@ -50,7 +51,7 @@ def name_around(address: int) -> str:
     if block is not None:
         function = block.function
         return text(lambda: function.print_name)
-    if hasattr(gdb, "format_address"):  # since GDB 14
+    if FORMATS_ADDRESSES:
         found = _AROUND.search(text(lambda: gdb.format_address(address)))
     else:
         found = _INFO_SYMBOL_AROUND.match(output_of(f"info symbol {address:#x}"))
@@ -59,7 +60,7 @@ def name_around(address: int) -> str:
 
 def place_of(address: int) -> str:
     """Return the symbol around an address and the distance from it, as ``<name+4>``; empty: no symbol covers it."""
-    if not hasattr(gdb, "format_address"):  # before GDB 14
+    if not FORMATS_ADDRESSES:
         return ""
     place = text(lambda: gdb.format_address(address)).partition(" ")[2]
     return _MANGLED.sub(lambda found: _demangled(found[0]), place)
@@ -79,7 +80,7 @@ def symbol_at(address: int) -> str:
     This can be called during unwinding.  Before GDB 14, only a command has the name, and GDB 13 crashes when
     symbols are looked up during unwinding with two inferiors.
     """
-    return name_of(address) if hasattr(gdb, "format_address") else ""
+    return name_of(address) if FORMATS_ADDRESSES else ""
 
 
 def is_entry(address: int) -> bool:

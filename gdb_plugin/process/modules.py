@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Callable
 
 import gdb
 
-from gdb_plugin.memory import read
-from gdb_plugin.reentrancy import output_of
-from gdb_plugin.texts import path_of, path_text
+from gdb_plugin.interface.output import output_of
+from gdb_plugin.interface.texts import path_of, path_text
+from gdb_plugin.process.memory import read
 from sframe_unwind.address import page_start
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.debug_files import DebugFile

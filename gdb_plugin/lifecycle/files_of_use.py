@@ -10,8 +10,7 @@ from typing import Any, Callable
 
 import gdb
 
-from gdb_plugin.reentrancy import output_of
-from gdb_plugin.texts import path_of
+from gdb_plugin.interface.texts import path_of
 from sframe_unwind.debugger.file_check import is_of_use
 
 _IN_GDB = "maintenance info sections -all-objects .sframe .orc_unwind __ksymtab"
@@ -62,8 +61,9 @@ class FilesOfUse:
         return bool(self._found) or self._has_none
 
     def _added(self, event: Any) -> None:
-        had_none, self._has_none = self._has_none, self._has_none and not path_of(gdb.current_progspace())
-        if path_of(gdb.current_progspace()):
+        had_none = self._has_none
+        if (had_none or self._expects_program) and path_of(gdb.current_progspace()):
+            self._has_none = False
             self._expect_program(False)
         if self._look_at(event.new_objfile) or had_none:
             self._changed()
@@ -111,7 +111,12 @@ class FilesOfUse:
     def _ask(self) -> None:
         """Ask GDB about the files that only it can read."""
         unread, self._unread = [objfile for objfile in self._unread if objfile.is_valid()], []
-        if unread and any(section in output_of(_IN_GDB) for section in _SECTIONS):
+        if not unread:
+            return
+        # Imported for the first such file, not at each start of GDB.
+        from gdb_plugin.interface.output import output_of
+
+        if any(section in output_of(_IN_GDB) for section in _SECTIONS):
             self._found += unread
             self._changed()
 

@@ -7,13 +7,11 @@ from contextlib import suppress
 
 import gdb
 
-from gdb_plugin.registers import Registers
+from gdb_plugin.process.registers import Registers
+from gdb_plugin.version import SHOWS_OUTERMOST
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
 from sframe_unwind.arch import Arch
 from sframe_unwind.unwind.step import Caller
-
-TELLS_PC = hasattr(gdb.PendingFrame, "pc")
-"""GDB 14 and later: an unwinder can ask for the pc.  Reading a register takes longer the more frames there are."""
 
 
 class FrameId:
@@ -102,9 +100,9 @@ def outermost_info(frame: gdb.PendingFrame, registers: Registers, arch: Arch, sp
     """
     # The CFA of the frame's callee; on s390x it is above SP, and GDB takes a frame with a lower CFA for corrupt.
     # GDB 13 must do so there: it would go on with the frame whose pc is 0, and fail.
-    cfa = sp - arch.sp_from_cfa & ADDRESS_MASK if TELLS_PC else sp
+    cfa = sp - arch.sp_from_cfa & ADDRESS_MASK if SHOWS_OUTERMOST else sp
     info = frame.create_unwind_info(FrameId(gdb.Value(cfa), gdb.Value(entry)))
-    if not TELLS_PC:
+    if not SHOWS_OUTERMOST:
         for register in (*registers.caller_pc, *filter(None, (registers.ra,))):
             info.add_saved_register(register, gdb.Value(0))
         info.add_saved_register(registers.sp, gdb.Value(sp))

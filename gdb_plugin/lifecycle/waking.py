@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gdb_plugin.files_of_use import FilesOfUse
+from gdb_plugin.lifecycle.files_of_use import FilesOfUse
 from sframe_unwind.debugger.settings import OFF, Settings
 
 if TYPE_CHECKING:
-    from gdb_plugin.engine import Engine
+    from gdb_plugin.lifecycle.engine import Engine
 
 
 class Plugin:
@@ -46,7 +46,7 @@ class Plugin:
     def engine(self) -> Engine:
         """Return the part of the plugin that unwinds, which a command can use while the plugin sleeps."""
         if self._engine is None:
-            from gdb_plugin.engine import Engine
+            from gdb_plugin.lifecycle.engine import Engine
 
             self._engine = Engine(self.settings, self._files_changed)
         return self._engine

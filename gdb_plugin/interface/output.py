@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import gdb
 
-from gdb_plugin.texts import path_text
-
-_RECORD = re.compile(r'^~"((?:[^"\\]|\\.)*)"$', re.MULTILINE)
-"""A record of the console stream of GDB/MI."""
-_ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
-_CONTROL = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"f": b"\f", b"b": b"\b", b"a": b"\a", b"e": b"\33"}
+from gdb_plugin.interface.mi_records import console_text
+from gdb_plugin.interface.texts import path_text
 
 
 def may_execute() -> bool:
@@ -30,16 +24,5 @@ def output_of(command: str) -> str:
 
     :raises gdb.error: it fails.
     """
-    output = path_text(lambda: gdb.execute(command, to_string=True))
-    if not output.startswith('~"'):
-        return output
     # Where GDB/MI is spoken, GDB 18 returns the records that it would have sent; GDB 13 returns the text.
-    return "".join(_unescaped(record) for record in _RECORD.findall(output))
-
-
-def _unescaped(record: str) -> str:
-    def character(escape: re.Match[bytes]) -> bytes:
-        code = escape[1]
-        return bytes([int(code, 8)]) if len(code) == 3 else _CONTROL.get(code, code)
-
-    return _ESCAPE.sub(character, record.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+    return console_text(path_text(lambda: gdb.execute(command, to_string=True)))

@@ -1,4 +1,4 @@
-"""Keeps the :class:`gdb_plugin.process.Process` of each inferior, and notices when it is outdated."""
+"""Keeps what the unwinder knows about each inferior, and notices when it is outdated."""
 
 from __future__ import annotations
 
@@ -7,43 +7,45 @@ from typing import Any, Callable
 
 import gdb
 
-from gdb_plugin.frame_names import FrameNames
-from gdb_plugin.process import Process, is_run_time
-from gdb_plugin.reentrancy import may_execute
-from gdb_plugin.registers import arch_of
-from gdb_plugin.selection import forget_frames
-from gdb_plugin.symbols import Symbols
-from gdb_plugin.texts import path_of
+from gdb_plugin.frames.frame_names import FrameNames
+from gdb_plugin.frames.unwinding import Unwinding
+from gdb_plugin.interface.output import may_execute
+from gdb_plugin.interface.selection import forget_frames
+from gdb_plugin.interface.texts import path_of
+from gdb_plugin.lifecycle.run_state import RunState, thread_of
+from gdb_plugin.process.process import Process, is_run_time
+from gdb_plugin.process.registers import arch_of
+from gdb_plugin.process.symbols import Symbols
+from gdb_plugin.version import TELLS_FREED_FILES
 from sframe_unwind.address import ADDRESS_MASK
 
 _CHANGED = ("exited", "memory_changed")
 """Events: the inferior ended, or its memory was written."""
 _FILES_CHANGED = ("new_objfile", "clear_objfiles", "free_objfile", "executable_changed", "corefile_changed")
-"""Events that GDB sends at once, also within a command; ``free_objfile`` since GDB 14."""
-_TELLS_FREED = hasattr(gdb.events, "free_objfile")
+"""Events that GDB sends at once, also within a command."""
 
 
 class _Known:
-    """A process, and the state of the inferior for which it is valid.
+    """What the unwinder keeps for a process, and the state of the inferior for which it is valid.
 
     :param files: number of file changes that it takes into account.
     :param runs: number of commands that let the inferior run, up to its creation.
     :param objfiles: the objects themselves, so that no later object can be mistaken for one of them, and their paths.
-    :param process: ``None``: SFrame has no ABI for it.
+    :param unwinding: ``None``: SFrame has no ABI for it.
 
     The path of the program is kept, too: another program can have another architecture.
     """
 
-    __slots__ = ("files", "objfiles", "pid", "process", "program", "runs")
+    __slots__ = ("files", "objfiles", "pid", "program", "runs", "unwinding")
 
     def __init__(
-        self, pid: int, files: int, runs: int, objfiles: list[tuple[gdb.Objfile, str]], process: Process | None
+        self, pid: int, files: int, runs: int, objfiles: list[tuple[gdb.Objfile, str]], unwinding: Unwinding | None
     ) -> None:
         self.pid = pid
         self.files = files
         self.runs = runs
         self.objfiles = objfiles
-        self.process = process
+        self.unwinding = unwinding
         self.program = path_of(gdb.current_progspace())
 
 
@@ -79,9 +81,9 @@ class Session:
         self._outdated = False
         self._watching = False
         self._generates = False
-        self._running: set[tuple[int, ...] | None] = set()
-        """The threads that a command lets run, from the user's view; ``None``: all of them."""
-        self._calls = 0
+        self._run_state = RunState()
+        self.is_running = self._run_state.is_running
+        """Returns whether the selected thread runs, from the user's view."""
 
     def generate(self, wanted: bool) -> None:
         """Generate SFrame for modules that have none, or stop doing so."""
@@ -102,8 +104,8 @@ class Session:
         self._watching = wanted
         self._may_have_changed()
         for known in self._known.values():  # without events, GDB may have popped frames unnoticed
-            if known.process is not None:
-                known.process.popping.unknown = {}
+            if known.unwinding is not None:
+                known.unwinding.popping.unknown = {}
         for names, handler in (
             (("cont",), self._continued),
             (("inferior_call",), self._called),
@@ -117,16 +119,13 @@ class Session:
                 registry = getattr(gdb.events, name, None)
                 if registry is not None:
                     (registry.connect if wanted else registry.disconnect)(handler)
-        self._running, self._calls = set(), 0
-        thread = gdb.selected_thread()
-        if wanted and thread is not None:
+        self._run_state.begin(wanted and not by_user)
+        if wanted and gdb.selected_thread() is not None:
             # In a script, no stop and no prompt come between the command and the first frame that GDB asks for.  If the
             # connection breaks in the command after this one, GDB 13 fails at its end if symbols were looked up.
             self._symbols.want()
             if by_user:
                 self._look_up(True)
-            elif thread.is_running():
-                self._running.add(tuple(thread.ptid) if gdb.parameter("non-stop") else None)
 
     def _may_have_changed(self) -> None:
         """At the next use, check whether the known modules are still valid, and look for other run-time code."""
@@ -136,25 +135,14 @@ class Session:
     def _files_changed(self, event: object) -> None:
         self._files += 1
 
-    def is_running(self) -> bool:
-        """Return whether the selected thread runs, from the user's view: internal stops of GDB do not count.
-
-        GDB's own state does not help: it marks a thread as stopped before it reads the thread's stack.
-        """
-        thread = gdb.selected_thread()
-        return bool(self._calls) or None in self._running or (thread is not None and thread.ptid in self._running)
-
     def _continued(self, event: Any) -> None:
         """Record that the inferior runs: once for each command, not for each internal stop of GDB."""
-        self._running.add(_thread_of(event))
+        self._run_state.continued(event)
         self._changed(event)
 
     def _called(self, event: object) -> None:
-        """Record that GDB calls a function, or has called one; GDB announces no stop for it.
-
-        GDB also does so in the middle of a command that lets the inferior run, for the condition of a breakpoint.
-        """
-        self._calls = max(self._calls + (1 if isinstance(event, gdb.InferiorCallPreEvent) else -1), 0)
+        """Record that GDB calls a function, or has called one."""
+        self._run_state.called(event)
         self._changed(event)
 
     def _changed(self, event: object) -> None:
@@ -167,8 +155,7 @@ class Session:
 
     def _stopped(self, event: Any) -> None:
         self._look_for_left(event)
-        thread = _thread_of(event)
-        self._running = self._running - {thread, None} if thread is not None else set()
+        self._run_state.stopped(event)
         self._look_for_freed()
         if not self._watching:  # the last file of use is gone
             return
@@ -186,7 +173,7 @@ class Session:
         self._settle()
 
     def _look_for_freed(self) -> None:
-        if self._freeing or not _TELLS_FREED:
+        if self._freeing or not TELLS_FREED_FILES:
             self._freeing = False
             self._files += 1
             self._files_freed()
@@ -194,15 +181,15 @@ class Session:
     def _look_for_left(self, event: Any) -> None:
         """Of the frames that must not be popped to, forget those that do not exist any more."""
         known = self._known.get(gdb.selected_inferior().num)
-        if known is None or known.process is None or not known.process.popping.unknown:
+        if known is None or known.unwinding is None or not known.unwinding.popping.unknown:
             return
-        popping, selected = known.process.popping, gdb.selected_thread()
-        if selected is None or _thread_of(event) not in (None, selected.ptid):
+        popping, selected = known.unwinding.popping, gdb.selected_thread()
+        if selected is None or thread_of(event) not in (None, selected.ptid):
             popping.unknown = {}  # it is unknown to which thread the frames belong
             return
         with suppress(gdb.error):  # the selected thread runs
             frame = gdb.newest_frame()
-            popping.stopped(int(frame.read_register(known.process.registers(frame).sp)))
+            popping.stopped(int(frame.read_register(known.unwinding.process.registers(frame).sp)))
 
     def look_for_kernel(self) -> None:
         """Look for the kernel that the inferior stopped in before the plugin was loaded."""
@@ -212,16 +199,19 @@ class Session:
             frame = gdb.newest_frame()
             arch = arch_of(frame.architecture())
             is_likely = arch is not None and arch.may_be_kernel(frame.pc() & ADDRESS_MASK)
-            process = self.current(frame) if is_likely else None
-            if process is not None:
+            unwinding = self.current(frame) if is_likely else None
+            if unwinding is not None:
+                process = unwinding.process
                 process.is_kernel_wanted = process.kernel is None
                 self._look_for_kernel()
 
     def _look_for_kernel(self) -> None:
         """Look for the kernel to which a frame belonged.  This needs GDB commands, which the unwinder must not run."""
         known = self._known.get(gdb.selected_inferior().num)
-        process = known.process if known is not None else None
-        if process is not None and process.is_kernel_wanted:
+        if known is None or known.unwinding is None:
+            return
+        process = known.unwinding.process
+        if process.is_kernel_wanted:
             process.look_for_kernel()
             if process.kernel is not None:
                 self._frame_names.follow(process)
@@ -243,8 +233,8 @@ class Session:
             self._outdated = False
             forget_frames()
 
-    def current(self, frame: Any, in_command: bool = False) -> Process | None:
-        """Return the selected inferior's process; ``None``: SFrame has no ABI for it.
+    def current(self, frame: Any, in_command: bool = False) -> Unwinding | None:
+        """Return what is kept for the selected inferior; ``None``: SFrame has no ABI for it.
 
         :param frame: any frame of the inferior, pending or not.
         :param in_command: a command of the plugin calls this, not the unwinder, so GDB commands can be run: the
@@ -258,32 +248,34 @@ class Session:
         if known is None or known.files != self._files or known.pid != pid:
             known = self._renew(frame, known)
         if known.runs != self._runs:
-            if known.process is None:
+            if known.unwinding is None:
                 known = self._renew(frame, known)
             else:
-                known.process.look_again()
+                known.unwinding.look_again()
             known.runs = self._runs
-        process = known.process
-        if process is not None and in_command:
+        unwinding = known.unwinding
+        if unwinding is not None and in_command:
             settled, self._settled = self._settled, True
-            process.complete()
+            unwinding.process.complete()
             self._settled = settled
             self._look_for_kernel()
             if self._look_up(False):
                 return self.current(frame, in_command)
-        return process
+        return unwinding
 
     def _renew(self, frame: Any, known: _Known | None) -> _Known:
         """Take account of another process or of other files; a process stays valid while none of its files is freed."""
         number, pid = self._asked or (0, 0)
         objfiles = gdb.objfiles()
-        if known is not None and known.pid == pid and known.process is not None:
+        if known is not None and known.pid == pid and known.unwinding is not None:
             known.files = self._files
-            if [objfile for objfile, _ in known.objfiles] == objfiles or self._update(known.process, known, objfiles):
+            process = known.unwinding.process
+            if [objfile for objfile, _ in known.objfiles] == objfiles or self._update(process, known, objfiles):
                 return known
-        process = self._new_process(frame.architecture())
-        self._frame_names.follow(process)
-        known = self._known[number] = _Known(pid, self._files, self._runs, _with_paths(objfiles), process)
+        new = self._new_process(frame.architecture())
+        self._frame_names.follow(new)
+        unwinding = None if new is None else Unwinding(new)
+        known = self._known[number] = _Known(pid, self._files, self._runs, _with_paths(objfiles), unwinding)
         return known
 
     def _update(self, process: Process, known: _Known, objfiles: list[gdb.Objfile]) -> bool:
@@ -336,9 +328,3 @@ class Session:
 def _with_paths(objfiles: list[gdb.Objfile]) -> list[tuple[gdb.Objfile, str]]:
     """Return files with their paths, which GDB does not tell any more when it has freed them."""
     return [(objfile, path_of(objfile)) for objfile in objfiles]
-
-
-def _thread_of(event: Any) -> tuple[int, ...] | None:
-    """Return the ID of the thread that runs or has stopped; ``None``, outside non-stop mode: all threads."""
-    thread = event.inferior_thread
-    return None if thread is None else tuple(thread.ptid)

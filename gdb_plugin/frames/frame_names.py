@@ -11,8 +11,8 @@ from typing import Any
 import gdb
 from gdb.FrameDecorator import FrameDecorator
 
-from gdb_plugin.process import Process
-from gdb_plugin.texts import text
+from gdb_plugin.interface.texts import text
+from gdb_plugin.process.process import Process
 from sframe_unwind.kernel.entry_code import shown_name
 
 

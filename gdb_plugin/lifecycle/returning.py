@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import gdb
 
-from gdb_plugin.answer import TELLS_PC
-from gdb_plugin.session import Session
-from gdb_plugin.unwinder import SFrameUnwinder
+from gdb_plugin.frames.unwinder import SFrameUnwinder
+from gdb_plugin.lifecycle.session import Session
+from gdb_plugin.version import REFUSES_INLINED_RETURN
 from sframe_unwind.debugger.settings import OFF
 
 _NAME = "maintenance check-sframe-return"
 _SHARED = (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME)
-_REFUSES_INLINED = TELLS_PC
-"""GDB 14 and later refuse 'return' in each inlined frame; GDB 13 only if the innermost frame is inlined."""
 
 
 class CheckReturn(gdb.Command):
@@ -48,14 +46,15 @@ class CheckReturn(gdb.Command):
         """Return the names of the registers that the caller of the selected frame may need and GDB does not know."""
         try:
             frame = gdb.selected_frame()
-            process = self._session.current(frame)
+            unwinding = self._session.current(frame)
             caller = frame.older()
             while caller is not None and caller.type() in _SHARED:
                 caller = caller.older()
-            if process is None or caller is None or (frame.type() == gdb.INLINE_FRAME and _REFUSES_INLINED):
+            if unwinding is None or caller is None or (frame.type() == gdb.INLINE_FRAME and REFUSES_INLINED_RETURN):
                 return []
         except gdb.error:
             return []  # 'return' itself reports this
+        process = unwinding.process
         registers = process.registers(caller).by_number
         return [
             process.arch.register_name(number)

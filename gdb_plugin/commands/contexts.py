@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import gdb
 
-from gdb_plugin.functions import name_around
-from gdb_plugin.modules import auxiliary_vector
-from gdb_plugin.symbols import address_of
-from gdb_plugin.texts import path_of
+from gdb_plugin.interface.texts import path_of
+from gdb_plugin.process.functions import name_around
+from gdb_plugin.process.modules import auxiliary_vector
+from gdb_plugin.process.symbols import address_of
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.debugger.contexts import Debugger, Name
 
 if TYPE_CHECKING:
-    from gdb_plugin.process import Process
+    from gdb_plugin.process.process import Process
 
 _AT_RANDOM = 25
 """The entry of the auxiliary vector."""
