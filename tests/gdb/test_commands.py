@@ -21,7 +21,7 @@ from tests.gdb.programs import built, program
 from tests.pairing import paired
 
 ABI = "amd64"
-COMMANDS = ("status", "backtrace", "compare", "explain")
+COMMANDS = ("status", "backtrace", "compare", "explain", "disassemble")
 BACKTRACE = (
     "sframe backtrace [N] [-all] [-regs pc=EXPR,sp=EXPR,fp=EXPR[,lr=EXPR] | -ucontext EXPR | -jmpbuf EXPR | -task PID]"
 )

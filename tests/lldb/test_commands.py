@@ -23,7 +23,19 @@ from tests.waiting import wait_until_idle
 LEAF = next(stop for stop in STOPS if stop.name == "leaf")
 THREADS = next(stop for stop in STOPS if stop.sample == "threads")
 SUMS = ("main", "main + 4", "main+0x4", "main + 4 - 4")
-COMMANDS = ("mode", "strict", "generate", "status", "backtrace", "bt", "compare", "explain", "tasks", "convert")
+COMMANDS = (
+    "mode",
+    "strict",
+    "generate",
+    "status",
+    "backtrace",
+    "bt",
+    "compare",
+    "explain",
+    "disassemble",
+    "tasks",
+    "convert",
+)
 
 WRONG = {
     "sframe mode sideways": "mode 'sideways' is not known; Usage: sframe mode [auto | always | fallback | off]",
