@@ -209,6 +209,24 @@ class Explain(_Command):
         return [*explain(code.modules, pc, name, here), *code_lines(code, pc), *register_lines(code, pc)]
 
 
+class Disassemble(_Command):
+    """``sframe disassemble``."""
+
+    command = commands.DISASSEMBLE
+
+    def complete(self, text: str, word: str | None) -> int:
+        """Complete expressions."""
+        return int(gdb.COMPLETE_EXPRESSION)
+
+    def run(self, arguments: Arguments) -> Sequence[str]:
+        """Return the lines to print."""
+        from gdb_plugin.disassembling import disassembled
+
+        stacks = self.plugin.engine().stacks()
+        with_source, address = commands.source_and_address(arguments)
+        return disassembled(stacks, address, with_source)
+
+
 class Tasks(_Command):
     """``sframe tasks``."""
 
@@ -314,6 +332,6 @@ def register(plugin: Plugin) -> None:
     shown = "; ".join(f"show sframe {name}" for name in ("mode", "strict", "generate"))
     _Prefix("show sframe", "Show the settings of the SFrame unwinder.", shown)
     SFrame()
-    for made in (Mode, Strict, Generate, Status, Backtrace, Compare, Explain, Tasks):
+    for made in (Mode, Strict, Generate, Status, Backtrace, Compare, Explain, Disassemble, Tasks):
         made(plugin)
     gdb.execute("alias sframe bt = sframe backtrace")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import struct
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,20 +15,19 @@ from gdb_plugin.interface.texts import path_of
 from gdb_plugin.process.memory import read
 from gdb_plugin.process.symbols import address_of
 from sframe_unwind.arch import Arch
+from sframe_unwind.elf.headers import Headers
+from sframe_unwind.errors import FileError
 from sframe_unwind.kernel.entry_code import find_places
 from sframe_unwind.kernel.linux import Kernel, entry_code
 from sframe_unwind.kernel.orc_of_kernel import find_orc
-from sframe_unwind.kernel.orc_places import assembly_places, orc_places
+from sframe_unwind.kernel.orc_places import assembly_places, code_without_debug_frame, orc_places
 from sframe_unwind.kernel.symbol_file import symbol_file
 from sframe_unwind.kernel.types import KernelError, Member, Type, Types
-from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.unwind.modules import Modules
 
 _PROBE = "linux_banner"
 """A variable that every kernel has, and no program."""
 _TRUST = "trust-readonly-sections"
-_MACHINE_AT = 18
-"""Offset of ``e_machine`` in an ELF header, in bytes."""
 _made: dict[str, bytes] = {}
 """The created symbol files, by path."""
 
@@ -55,7 +53,7 @@ def kernel_of(arch: Arch, modules: Modules) -> Kernel:
         places += orc_places(orc, is_entry_code)
         module = modules.find(orc.start)
         if module is not None:
-            places += assembly_places(orc, module.without_debug_cfi(), is_entry_code)
+            places += assembly_places(orc, code_without_debug_frame(module), is_entry_code)
     return Kernel(
         arch=arch, facts=arch.linux_kernel, places=places, types=Types(_find_type), symbol=_symbol, read=read, orc=orc
     )
@@ -83,7 +81,7 @@ def tell_gdb(kernel: Kernel) -> None:
     places = [place for _, _, place in kernel.places]
     if not places:
         return
-    content = symbol_file(kernel.arch, _machine(kernel.arch), places, kernel.saved_registers)
+    content = symbol_file(kernel.arch, _machine(), places, kernel.saved_registers)
     if any(_made.get(path_of(objfile)) == content for objfile in gdb.objfiles()):
         return
     handle, path = tempfile.mkstemp(prefix="sframe-kernel-entry-", suffix=".debug")
@@ -99,7 +97,7 @@ def _remove(path: str) -> None:
         Path(path).unlink()
 
 
-def _machine(arch: Arch) -> int:
+def _machine() -> int:
     """Return ``e_machine`` of the kernel's file.
 
     :raises KernelError: GDB has no file.
@@ -107,9 +105,8 @@ def _machine(arch: Arch) -> int:
     path = path_of(gdb.current_progspace())
     try:
         with Path(path).open("rb") as file:
-            header = file.read(_MACHINE_AT + 2)
-        return int(struct.unpack_from(STRUCT_MARKS[arch.byteorder] + "H", header, _MACHINE_AT)[0])
-    except (OSError, struct.error) as error:
+            return Headers(file).header.machine
+    except (OSError, FileError) as error:
         raise KernelError(f"the kernel's file cannot be read: {error}") from error
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
-from io import FileIO
 
 from sframe_unwind.arch import BY_NAME, Arch
 from sframe_unwind.debugger.debug_files import DebugFile
+from sframe_unwind.debugger.elf_files import build_id_of, opened_file
 from sframe_unwind.debugger.file_check import state_of
+from sframe_unwind.elf.rewritten import rewriter
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.image.elf_sections import ElfSections
-from sframe_unwind.image.rewritten import rewriter
 
 
 def rewriter_of_files(files: Iterable[DebugFile], arch: Arch) -> str:
@@ -31,8 +30,7 @@ def _rewriter_of(file: DebugFile, arch: Arch) -> str:
 
 @lru_cache(maxsize=1024)
 def _rewriter(file: DebugFile, arch_name: str, _state: tuple[int, ...]) -> str:
-    with suppress(SFrameError), FileIO(file.path) as stream:
-        elf = ElfSections(stream, BY_NAME[arch_name])
-        if not file.has_build_id() or elf.build_id() == file.build_id:
-            return rewriter({section.name: section.address for section in elf.all})
+    with suppress(SFrameError), opened_file(file, BY_NAME[arch_name]) as binary:
+        if not file.has_build_id() or build_id_of(binary) == file.build_id:
+            return rewriter({section.name: section.address for section in binary.sections})
     return ""

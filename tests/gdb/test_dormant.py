@@ -101,7 +101,8 @@ def test_packets_of_a_remote_session(debugger: Debugger, sframe: bool, more: int
     server = f"target remote | exec gdbserver --once - {executable}"
     lines = ("set sysroot /", "set debug remote 1", server, "break check_failed", "continue", "bt", "finish")
     with_it, alone = (typed(debugger, executable, lines, plugin) for plugin in (True, False))
-    assert alone.count("Sending packet: $m") > 10
+    # gdbserver 16 reads memory by a packet of its own, whose answer is binary.
+    assert alone.count("Sending packet: $m") + alone.count("Sending packet: $x") > 10
     assert (
         alone.count("Sending packet: ") <= with_it.count("Sending packet: ") <= alone.count("Sending packet: ") + more
     )
