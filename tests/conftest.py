@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
-from tests import tiers, transcripts
+from sframe_unwind import cli
+from tests import schemas, tiers, transcripts
 from tests.abis import summary
 from tests.hanging import WHOLE_TEST
 from tests.missing import fixed_addresses_needed
@@ -28,6 +30,10 @@ for number in (signal.SIGINT, signal.SIGQUIT):
     # not inherit a handler: they get the default action, and the tests continue.
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, lambda *_: None)
+
+# How long Hypothesis takes depends on what else runs on the machine.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 # Workers inherit this.  The plugin for time limits reads it before the configuration file.
 os.environ.setdefault("PYTEST_TIMEOUT", f"{WHOLE_TEST:.0f}")
@@ -68,6 +74,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=[item for item in items if not chosen[item]])
     items[:] = [item for item in items if chosen[item]]
     items.sort(key=lambda item: item.path != _BUILDS_A_KERNEL)
+
+
+@pytest.fixture(autouse=True)
+def _schemas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check the JSON of all commands that tests run in this process against its schema."""
+    monkeypatch.setattr(cli, "_run", schemas.checked(cli._run))
 
 
 @pytest.fixture
