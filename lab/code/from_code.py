@@ -61,7 +61,8 @@ def compared(binary: ElfBinary, with_symbols: bool = True) -> Compared:
     extents = binary.cfi.ranges() if with_symbols else []
     by_start = {one.start: one for one in functions_by_code(binary, extents, with_exceptions=False)}
     rules = CfiRules(binary.arch)
-    result = Compared(0, 0, 0, Counter(), [], _misplaced(by_start, binary.cfi.ranges()))
+    instructions: Counter[str] = Counter()
+    differences: list[Difference] = []
     functions = found = whole = 0
     for function in binary.cfi.all_functions():
         if isinstance(function, CfiProblem):
@@ -72,15 +73,22 @@ def compared(binary: ElfBinary, with_symbols: bool = True) -> Compared:
             continue
         found += 1
         offsets, said = rules.rows(function, function.start, function.end)
-        before = result.instructions[NOT_KNOWN] + result.instructions[DIFFERENT]
+        before = instructions[NOT_KNOWN] + instructions[DIFFERENT]
         for at, rule in _rows(own):
             expected = said[bisect_right(offsets, at - function.start) - 1]
             outcome = _outcome(rule, expected, binary.arch)
-            result.instructions[outcome] += 1
+            instructions[outcome] += 1
             if outcome == DIFFERENT and rule is not None and isinstance(expected, UnwindRule):
-                result.differences.append(Difference(at, binary.function_name(at), rule, expected))
-        whole += before == result.instructions[NOT_KNOWN] + result.instructions[DIFFERENT]
-    return result._replace(functions=functions, found=found, whole=whole)
+                differences.append(Difference(at, binary.function_name(at), rule, expected))
+        whole += before == instructions[NOT_KNOWN] + instructions[DIFFERENT]
+    return Compared(
+        functions=functions,
+        found=found,
+        whole=whole,
+        instructions=instructions,
+        differences=differences,
+        misplaced=_misplaced(by_start, binary.cfi.ranges()),
+    )
 
 
 def _misplaced(by_start: dict[int, FunctionRows], extents: list[Range]) -> list[int]:

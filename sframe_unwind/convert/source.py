@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sframe_unwind.address import merged, overlap
 from sframe_unwind.arch import Arch
-from sframe_unwind.cfi.rules import CfiRules
+from sframe_unwind.cfi.rules import CfiRules, NoRule
 from sframe_unwind.convert.kinds import CODE, DWARF, DWARF_AND_CODE, SFRAME, Share
 from sframe_unwind.convert.report import Named
 from sframe_unwind.elf import SECTION_NAME, ElfBinary
@@ -15,7 +15,6 @@ from sframe_unwind.errors import FileError, FormatError, NoSFrameError
 from sframe_unwind.sframe.listing import Malformed, listed_functions
 from sframe_unwind.sframe.section import highest_version
 from sframe_unwind.translation.description import Description, Loss, of_cfi, of_sframe
-from sframe_unwind.unwind_rule import UnwindRule
 
 
 class Source(NamedTuple):
@@ -94,7 +93,7 @@ def _by_code(binary: ElfBinary, kind: str) -> Source:
     by_cfi: list[Description] = []
     if kind == DWARF_AND_CODE and binary.cfi.ranges():
         source = _dwarf(binary)._replace(kind=kind)
-        by_cfi = [one for one in source.descriptions if all(isinstance(rule, UnwindRule) for rule in one.rules[1])]
+        by_cfi = [one for one in source.descriptions if not any(isinstance(rule, NoRule) for rule in one.rules[1])]
     covered = merged((one.start, one.end) for one in by_cfi)
     functions = from_code.functions_by_code(binary, from_code.known_functions(binary))
     wanted = (one for one in functions if not overlap([(one.start, one.end)], covered))

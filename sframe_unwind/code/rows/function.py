@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -36,41 +36,46 @@ def rules_of(interpreter: Interpreter, judge: Judge, run: Run) -> dict[int, Foun
     """Return the rule before each instruction that a run reaches, by address; ``None``: it is not known."""
     if not run.complete or run.pushed:
         return {}
+    rules = _Rules(interpreter, judge, run)
     before_calls = _before_calls(interpreter, run)
     found: dict[int, FoundRule | None] = {}
     for block in sorted(run.states):
         basis = Basis.PROVED if block in before_calls else Basis.BY_ABI
-        for pc, rule in _block(interpreter, judge, run, block).items():
+        for pc, rule in rules.of_block(block):
             known = None if rule is None else FoundRule(rule, basis)
             found[pc] = known if pc not in found or found[pc] == known else None
     return found
 
 
-def _block(interpreter: Interpreter, judge: Judge, run: Run, block: int) -> dict[int, UnwindRule | None]:
-    found: dict[int, UnwindRule | None] = {}
-    instructions = interpreter.sweep_at(address_of(block)).instructions
-    frame = interpreter.frame
-    usual = frozenset(number for number in (frame.sp, frame.fp, frame.ra) if number is not None)
-    rule: UnwindRule | None = None
-    is_known = False
-    for pc, state in walk(interpreter, run, block):
-        if not is_known:
-            rule, is_known = None if block in run.guessed else _rule(interpreter, judge, run, block, state, rule), True
-        found[pc] = rule
-        instruction = instructions.get(pc)
-        bases = usual if rule is None else usual | bases_of(rule)
-        is_known = instruction is not None and is_quiet(instruction, bases)
-    return found
+class _Rules:
+    """Finds the rules of one interpreted function."""
 
+    def __init__(self, interpreter: Interpreter, judge: Judge, run: Run) -> None:
+        self._interpreter = interpreter
+        self._judge = judge
+        self._run = run
+        frame = interpreter.frame
+        self._usual = frozenset(number for number in (frame.sp, frame.fp, frame.ra) if number is not None)
 
-def _rule(
-    interpreter: Interpreter, judge: Judge, run: Run, block: int, state: State, before: UnwindRule | None
-) -> UnwindRule | None:
-    """Return the rule in a state; it is the one of the instruction before as long as that holds."""
-    for rule in (candidate(interpreter.frame, state), before):
-        if rule is not None and judge.judge_in(run, block, rule, state).worst is Judgement.PROVED:
-            return rule
-    return None
+    def of_block(self, block: int) -> Iterator[tuple[int, UnwindRule | None]]:
+        """Yield the address of each instruction of a block, with its rule."""
+        instructions = self._interpreter.sweep_at(address_of(block)).instructions
+        rule: UnwindRule | None = None
+        is_known = False
+        for pc, state in walk(self._interpreter, self._run, block):
+            if not is_known:
+                rule = None if block in self._run.guessed else self._find(block, state, rule)
+            yield pc, rule
+            instruction = instructions.get(pc)
+            bases = self._usual if rule is None else self._usual | bases_of(rule)
+            is_known = instruction is not None and is_quiet(instruction, bases)
+
+    def _find(self, block: int, state: State, before: UnwindRule | None) -> UnwindRule | None:
+        """Return the rule in a state: the simplest one, or that of the instruction before if it still holds."""
+        for rule in (candidate(self._interpreter.frame, state), before):
+            if rule is not None and self._judge.judge_in(self._run, block, rule, state).worst is Judgement.PROVED:
+                return rule
+        return None
 
 
 def _before_calls(interpreter: Interpreter, run: Run) -> set[int]:
