@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 from hashlib import blake2b
+from typing import NamedTuple
 
 from sframe_unwind import unwind_rule
 from sframe_unwind.code.entries import entries, interpreted
 from sframe_unwind.code.explanation import Explainer, vector_lengths
 from sframe_unwind.code.findings import Finding, FunctionResult, Part, Verdicts, counted, unknown_in
+from sframe_unwind.code.instruction import Instruction, Kind
 from sframe_unwind.code.interpretation import Interpreter, Run
 from sframe_unwind.code.judgement import (
     NOT_BY_ABI,
@@ -209,6 +211,17 @@ class Checker:
         return blake2b(repr(rest).encode() + sweep.bytes_at(start, function.end - start), digest_size=16).digest()
 
 
+class _Place(NamedTuple):
+    """Where a table's rule is judged."""
+
+    table: str
+    block: int
+    pc: int
+    state: State
+    is_first: bool
+    """Whether the program starts in this function."""
+
+
 class _Check:
     """The check of one function, and of the code that it leads to.
 
@@ -333,7 +346,6 @@ class _Check:
     def _block(self, start: int, function: CodeRange) -> None:
         rows, verdicts = self._described(function), self._verdicts[function.start]
         is_first = function.start == self._all.image.entry_point
-        judge = self._checker.judge
         unknown: dict[str, Judgements] = {}
         proved: dict[str, RowRule] = {}
         if function not in self._bases:
@@ -347,28 +359,40 @@ class _Check:
                 rule = described.at(pc)
                 if rule is None:
                     continue
-                if rule is proved.get(table):
-                    verdicts[table][pc] = PROVED
-                    continue
-                judged = judge(self.run, start, rule, state)
-                if judged is PROVED and self._is_disputed:
-                    judged = NOT_BY_ABI
+                place = _Place(table, start, pc, state, is_first)
+                judged = PROVED if rule is proved.get(table) else self._judged(place, rule, unknown)
                 if judged is PROVED:
                     proved[table] = rule
-                if judged is not PROVED:
-                    if is_first and isinstance(rule, UnwindRule) and rule.ra_undefined:
-                        judged = PROVED  # it has no caller
-                    elif not isinstance(rule, str):
-                        self._note(table=table, row=rule, judged=judged, block=start, pc=pc, state=state)
-                        if self._checker.origins and judged.worst is Judgement.UNKNOWN:
-                            if judged[:4] != unknown.get(table, ())[:4]:
-                                unknown[table] = self._checker.with_origin(
-                                    judged=judged, rule=rule, run=self.run, block=start, pc=pc, state=state
-                                )
-                            judged = unknown[table]
+                within = None if instruction is None else _row_within(described, pc, instruction)
+                if within is not None and (inner := self._judged(place, within, unknown)) is not PROVED:
+                    judged = judged.joined(inner)
                 verdicts[table][pc] = judged
             if not quiet:
                 proved.clear()
+
+    def _judged(self, place: _Place, rule: RowRule, unknown: dict[str, Judgements]) -> Judgements:
+        """Judge a rule, and note what is wrong with it.
+
+        :param unknown: by table, the last unknown judgement in the block; this method adds to it.
+        """
+        table, start, pc, state, is_first = place
+        judged = self._checker.judge(self.run, start, rule, state)
+        if judged is PROVED and self._is_disputed:
+            judged = NOT_BY_ABI
+        if judged is PROVED:
+            return judged
+        if is_first and isinstance(rule, UnwindRule) and rule.ra_undefined:
+            return PROVED  # it has no caller
+        if isinstance(rule, str):
+            return judged
+        self._note(table=table, row=rule, judged=judged, block=start, pc=pc, state=state)
+        if self._checker.origins and judged.worst is Judgement.UNKNOWN:
+            if judged[:4] != unknown.get(table, ())[:4]:
+                unknown[table] = self._checker.with_origin(
+                    judged=judged, rule=rule, run=self.run, block=start, pc=pc, state=state
+                )
+            return unknown[table]
+        return judged
 
     def _prove_apart(self) -> None:
         """Prove the provable rules in loops that move the stack pointer; these are followed round by round."""
@@ -465,6 +489,14 @@ class _Check:
                         verdicts[table][pc] = NOT_REACHED
                 self._unreached.add(pc)
             self.instructions += 1
+
+
+def _row_within(rows: Rows, pc: int, instruction: Instruction) -> RowRule | None:
+    """Return the rule of a row that begins within a call: while the callee runs, unwinders look up its last byte."""
+    if instruction.kind is not Kind.CALL:
+        return None
+    within = rows.at(pc + instruction.size - 1)
+    return within if within is not rows.at(pc) else None
 
 
 def _is_open(judged: Judgements) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Mapping
 
-from sframe_unwind.code.instruction import Instruction
+from sframe_unwind.code.instruction import Instruction, Kind
 from sframe_unwind.code.judgement import PROVED, Judge
 from sframe_unwind.code.state import State
 from sframe_unwind.code.tables import Rows
@@ -46,6 +46,8 @@ class Proofs:
         """Return whether all tables have a rule for an instruction that is proved in the state before it."""
         if pc >= self._until and not (instruction.size and self._judged(pc, state)):
             return False
+        if instruction.kind is Kind.CALL and self._until < pc + instruction.size:
+            return False  # the row that begins within the call is used while the callee runs
         if not is_quiet(instruction, self._bases):
             self._until = 0
         return True
