@@ -20,7 +20,7 @@ from sframe_unwind.code.not_returning import is_not_returning
 from sframe_unwind.code.ranges import Addresses
 from sframe_unwind.code.section_contents import SectionContents
 from sframe_unwind.code.static_branches import static_branches
-from sframe_unwind.elf import ElfBinary, ElfSection
+from sframe_unwind.elf import ElfBinary, SectionHeader
 from sframe_unwind.elf.cfi import EH_FRAME
 from sframe_unwind.elf.constants import (
     ENTRY,
@@ -89,7 +89,7 @@ def _branch_tables(binary: ElfBinary) -> Iterator[Range]:
         yield from zip(symbols.addresses(f"__start_{_BRANCHES}"), symbols.addresses(f"__stop_{_BRANCHES}"))
 
 
-def _contents(binary: ElfBinary, section: ElfSection) -> Contents:
+def _contents(binary: ElfBinary, section: SectionHeader) -> Contents:
     """Return the contents of a section; if possible, they are read when they are needed."""
     if binary.descriptor is None or binary.is_object or section.flags & SHF_COMPRESSED:
         return binary.contents(section)
@@ -168,7 +168,7 @@ def _plts(binary: ElfBinary, machine: Machine) -> Iterator[Plt]:
             yield Plt(section.address, section.end, section.address + header, entry_size)
 
 
-def _plt_relocations(binary: ElfBinary) -> ElfSection | None:
+def _plt_relocations(binary: ElfBinary) -> SectionHeader | None:
     named = (section for section in binary.sections if section.name == ".rela.plt")
     return next((section for section in named if section.type == SHT_RELA), None)
 
