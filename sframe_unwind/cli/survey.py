@@ -120,7 +120,7 @@ def _missing(paths: Sequence[str]) -> int:
 def _survey(options: argparse.Namespace, store: Store) -> None:
     plan = SurveyPlan(options.convert, "code" in (options.against or ()), options.most_code, options.compact)
     if plan.code:
-        from sframe_unwind.code.lifting import check_installed  # most surveys do without the interpreter
+        from sframe_unwind.code.decode.lifting import check_installed  # most surveys do without the interpreter
 
         check_installed()
     report = _Report(total_size(options.paths))

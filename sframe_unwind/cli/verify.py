@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
         "dwarf" in against, "code" in against, "orc" in against, options.why_unknown, listing=bool(options.html)
     )
     if plan.code:
-        from sframe_unwind.code.lifting import check_installed  # most comparisons do without the interpreter
+        from sframe_unwind.code.decode.lifting import check_installed  # most comparisons do without the interpreter
 
         check_installed()
     for option, path in (("--html", options.html), ("--write-baseline", options.write_baseline)):

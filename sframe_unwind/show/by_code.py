@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from sframe_unwind.code.checking import Checker
-from sframe_unwind.code.findings import DWARF, SFRAME, CodeVerdict, Finding, Unknown, counted
-from sframe_unwind.code.judgement import Judgement, Judgements
-from sframe_unwind.code.proved_cells import proved_cells
-from sframe_unwind.code.ranges import CodeRange
-from sframe_unwind.code.whole_file import check_functions
+from sframe_unwind.code.image.ranges import CodeRange
+from sframe_unwind.code.judge.checking import Checker
+from sframe_unwind.code.judge.findings import DWARF, SFRAME, CodeVerdict, Finding, Unknown, counted
+from sframe_unwind.code.judge.judgement import Judgement, Judgements
+from sframe_unwind.code.judge.proved_cells import proved_cells
+from sframe_unwind.code.judge.whole_file import check_functions
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.errors import counted as number_of
 from sframe_unwind.report import listing

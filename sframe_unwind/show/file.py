@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sframe_unwind.address import find_range
 from sframe_unwind.cfi.rules import NoRule
-from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.elf import ElfBinary, SectionHeader
 from sframe_unwind.elf.constants import SHF_EXECINSTR
 from sframe_unwind.report.demangle import demangle

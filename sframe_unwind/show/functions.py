@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import FileError

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Callable, NamedTuple
 
 from sframe_unwind.arch import Arch
-from sframe_unwind.code.machines import MACHINES
+from sframe_unwind.code.decode.machines import MACHINES
 
 NameOf = Callable[[int], str]
 """Returns the symbol and the offset for an address, as ``main+0x10``; empty: no symbol covers it."""

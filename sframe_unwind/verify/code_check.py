@@ -6,16 +6,16 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from sframe_unwind.code.checking import Checker
-from sframe_unwind.code.elf_image import exception_tables, image_of
-from sframe_unwind.code.findings import DWARF, ORC, SFRAME, CodeVerdict, Verdicts
-from sframe_unwind.code.interpretation import Interpreter
-from sframe_unwind.code.judgement import Judgement
-from sframe_unwind.code.lifting import Lifter
-from sframe_unwind.code.machines import MACHINES
-from sframe_unwind.code.ranges import CodeRanges
-from sframe_unwind.code.tables import RuleTable
-from sframe_unwind.code.whole_file import check_functions
+from sframe_unwind.code.decode.lifting import Lifter
+from sframe_unwind.code.decode.machines import MACHINES
+from sframe_unwind.code.image.elf_image import exception_tables, image_of
+from sframe_unwind.code.image.ranges import CodeRanges
+from sframe_unwind.code.interpret.interpretation import Interpreter
+from sframe_unwind.code.judge.checking import Checker
+from sframe_unwind.code.judge.findings import DWARF, ORC, SFRAME, CodeVerdict, Verdicts
+from sframe_unwind.code.judge.judgement import Judgement
+from sframe_unwind.code.judge.tables import RuleTable
+from sframe_unwind.code.judge.whole_file import check_functions
 from sframe_unwind.elf import SECTION_NAME, ElfBinary
 from sframe_unwind.elf.cfi import EH_FRAME
 from sframe_unwind.elf.section_addresses import FileAddress

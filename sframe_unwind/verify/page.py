@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sframe_unwind.code.findings import ORC, TITLES
-from sframe_unwind.code.judgement import Judgement
+from sframe_unwind.code.judge.findings import ORC, TITLES
+from sframe_unwind.code.judge.judgement import Judgement
 from sframe_unwind.elf.section_addresses import FileAddress
 from sframe_unwind.report.page import filled
 from sframe_unwind.report.terminal import printable

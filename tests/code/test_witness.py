@@ -12,7 +12,7 @@ import pytest
 from lab.code.witness.driver import Case
 from lab.code.witness.encodings import generated, libraries, of_file
 from lab.code.witness.running import Witness
-from sframe_unwind.code.instruction import ADD, CONSTANT, PC_RELATIVE, Instruction, Kind
+from sframe_unwind.code.decode.instruction import ADD, CONSTANT, PC_RELATIVE, Instruction, Kind
 from tests.missing import absent, toolchain_needed
 
 MACHINES = ("amd64", "aarch64", "s390x")

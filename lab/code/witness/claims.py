@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from lab.code.witness.driver import AREA, AT, DATA, GRANULES, STACK, Step, word_at
 from lab.code.witness.words import Words
-from sframe_unwind.code.instruction import (
+from sframe_unwind.code.decode.instruction import (
     ADD,
     AND,
     CC_LEFT,
@@ -31,7 +31,7 @@ from sframe_unwind.code.instruction import (
     Instruction,
     Kind,
 )
-from sframe_unwind.code.machines import Machine
+from sframe_unwind.code.decode.machines import Machine
 
 _MASK = (1 << 64) - 1
 _TAGLESS = (1 << 56) - 1
