@@ -8,11 +8,12 @@ address to which it is added, and so is a pointer that moves by the same distanc
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from math import inf
 from typing import NamedTuple
 
 from sframe_unwind.code.interpret.values import (
     ALTERED_BASE,
+    OTHER,
+    OTHER_BASE,
     REACH_SHIFT,
     STACK_BASE,
     UNKNOWN,
@@ -121,21 +122,20 @@ class Reaches:
     def may_load(self, value: Value, slots: Mapping[Slot, Value], saved: Collection[int]) -> list[Value]:
         """Return the values in the slots from which a load of a word at an address may be.
 
-        By an index, it may be from any slot of the object at the address.  How long that is, is not known, but it
-        contains no saved register unless the address is that of one.
+        By an index, it may be from any slot of the object at the address: of the slots that follow each other there,
+        up to a saved register.
 
         :param saved: the bases of the values of saved registers.
         """
         reach = self.of(value)
         if reach is None:
             return list(slots.values())
-        found = []
-        for slot, held in slots.items():
-            for one in reach:
-                if one.base == slot[0] and _object(one, slots, saved)[0] < slot[1] < _object(one, slots, saved)[1]:
-                    found.append(held)
-                    break
-        return found
+        objects = [(one.base, *_object(one, slots, saved)) for one in reach]
+        return [
+            held
+            for (base, offset), held in slots.items()
+            if any(base == one and low < offset < high for one, low, high in objects)
+        ]
 
 
 def indexed(reach: Reach) -> Reach:
@@ -143,22 +143,18 @@ def indexed(reach: Reach) -> Reach:
     return tuple(one._replace(by_index=True) for one in reach)
 
 
-def _object(one: Range, slots: Mapping[Slot, Value], saved: Collection[int]) -> tuple[float, float]:
+def _object(one: Range, slots: Mapping[Slot, Value], saved: Collection[int]) -> tuple[int, int]:
     """Return between which offsets the slots lie from which a load in a range may be, without these offsets.
 
-    Above the address, the object ends at a saved register at the latest.  Below it, if an index is negative, the object
-    begins where the slots do not follow each other.
+    By an index, the object at the address has the slots around it that follow each other, up to a saved register.
     """
     low, high = one.first - _WORD, one.last + _WORD
-    if not one.by_index:
-        return low, high
-    offsets = {offset: value[0] for (base, offset), value in slots.items() if base == one.base}
-    ends = [offset for offset, base in offsets.items() if base in saved]
-    if any(low < end < high for end in ends):
-        return -inf, inf
-    while low in offsets and low not in ends:
+    ends = {OTHER_BASE, *saved}
+    while one.by_index and slots.get((one.base, low), OTHER)[0] not in ends:
         low -= _WORD
-    return low, min((end for end in ends if end >= high), default=inf)
+    while one.by_index and slots.get((one.base, high), OTHER)[0] not in ends:
+        high += _WORD
+    return low, high
 
 
 def has_reach(value: Value) -> bool:
