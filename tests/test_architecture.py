@@ -56,8 +56,15 @@ LAYERS = (
 NAMES_OF_MACHINES = ("arch", "elf")
 """The packages that may contain the names of machines in the ELF gABI."""
 
-LLDB_PLUGIN = ("version", "interface", "process", "frames", "lifecycle", "commands", "plugin", "entry", "sframe_lldb")
-"""Modules and packages of the LLDB plugin.  Each imports only those before it."""
+PLUGINS = {
+    "gdb_plugin": ("version", "interface", "process", "frames", "lifecycle", "commands", "plugin", "sframe_gdb"),
+    "lldb_plugin": (
+        *("version", "interface", "process", "frames", "lifecycle", "commands", "plugin", "entry", "sframe_lldb"),
+    ),
+}
+"""Modules and packages of each plugin.  Each imports only those before it."""
+MAX_LINES, MAX_CLASS = 400, 300
+"""The largest numbers of lines of a module and of a class of the GDB plugin."""
 
 STATE = {"gdb_plugin": {"_started", "_pointers", "_made"}, "lldb_plugin": {"_PLUGIN"}}
 """By plugin, its only variables that can change and are in no object."""
@@ -72,6 +79,9 @@ MAX_ARROWS = 212
 
 ARCH_IMPORTS = ("address", "arch", "unwind_rule")
 """The only imports of ``arch``: machines know nothing of SFrame, and unwind rules are common to all unwind data."""
+
+COMMANDS_OF_TESTS = ("tests.abis.mask_registers", "tests.cfi.hostile", "tests.machine.refusing", "tests.samples.build")
+"""The modules of the tests that are programs."""
 
 VERSIONED = ("sframe", "lint", "runtime_code.status_text", "report")
 """These may ask a header for its version: the package that normalises it, ``lint``, which reads it unchanged, and
@@ -137,16 +147,27 @@ def test_no_circle(package: str) -> None:
     assert not graph, f"these modules import each other: {sorted(graph)}"
 
 
-def test_a_package_of_the_lldb_plugin_imports_only_those_before_it() -> None:
-    found = {str(layer(module)) for module in modules("lldb_plugin")} - {"None"}
-    assert found == set(LLDB_PLUGIN)
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_a_package_of_a_plugin_imports_only_those_before_it(plugin: str) -> None:
+    found = {str(layer(module)) for module in modules(plugin)} - {"None"}
+    assert found == set(PLUGINS[plugin])
+    order = PLUGINS[plugin].index
     broken = [
         one
-        for one in all_imports("lldb_plugin")
-        if one.imported.startswith("lldb_plugin.")
-        and LLDB_PLUGIN.index(str(layer(one.imported))) > LLDB_PLUGIN.index(str(layer(one.importer)))
+        for one in all_imports(plugin)
+        if one.imported.startswith(f"{plugin}.") and order(str(layer(one.imported))) > order(str(layer(one.importer)))
     ]
     assert not broken, show(broken)
+
+
+def test_modules_and_classes_of_the_gdb_plugin_are_small() -> None:
+    for module, path in modules("gdb_plugin").items():
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= MAX_LINES, module
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                assert lines <= MAX_CLASS, f"{module}.{node.name} has {lines} lines"
 
 
 @pytest.mark.parametrize("plugin", STATE)
@@ -273,12 +294,39 @@ def test_only_sframe_asks_for_the_version() -> None:
             assert not is_header_version, f"{path}:{getattr(node, 'lineno', 0)} asks for the version"
 
 
-def test_no_test_imports_a_test() -> None:
+def test_no_test_is_imported() -> None:
     """Code for two tests is in a module without tests, also for the programs that tests write and run."""
-    named = re.compile(r"^\s*(?:from|import) tests\.(?:\w+\.)*test_\w+", re.MULTILINE)
-    texts = {path: path.read_text(encoding="utf-8") for path in (CHECKOUT / "tests").rglob("*.py")}
-    assert len(texts) > 200
-    assert {str(path): named.findall(text) for path, text in texts.items() if named.search(text)} == {}
+    named = re.compile(
+        r"^\s*(?:(?:from|import) tests\.(?:\w+\.)*test_\w+|from tests\.(?:\w+\.)*\w+ import .*\btest_)", re.MULTILINE
+    )
+    texts = [path.read_text(encoding="utf-8") for package in ("tests", "lab") for path in modules(package).values()]
+    assert len(texts) > 500
+    assert [named.findall(text) for text in texts if named.search(text)] == []
+
+
+def test_no_package_imports_what_tests_it() -> None:
+    others = {"bench", "lab", "tests", "tools"}
+    for package in (CORE, "gdb_plugin", "lldb_plugin"):
+        broken = [one for one in all_imports(package) if one.imported.split(".")[0] in others]
+        assert not broken, show(broken)
+
+
+def test_studies_and_campaigns_are_in_the_lab() -> None:
+    """A module of the tests is a command only if a test runs it, or if it builds the samples."""
+    found = {module for module, path in modules("tests").items() if _is_command(path)}
+    assert found == set(COMMANDS_OF_TESTS)
+
+
+def test_the_page_of_the_lab_has_its_commands() -> None:
+    page = (CHECKOUT / "lab" / "README.md").read_text(encoding="utf-8")
+    named = {name.removesuffix(".__main__") for name, path in modules("lab").items() if _is_command(path)}
+    commands = {name for name in named if not name.startswith("lab.readers.adapters.")}
+    assert len(commands) > 20
+    assert commands == set(re.findall(r"^\| `(?:\w+=\S+ )?python -m (lab[\w.]*)", page, re.MULTILINE))
+
+
+def _is_command(path: Path) -> bool:
+    return path.stem == "__main__" or '\nif __name__ == "__main__":' in path.read_text(encoding="utf-8")
 
 
 def test_only_sframe_compares_versions() -> None:
@@ -332,7 +380,7 @@ def test_the_files_that_a_page_names_are_there(page: str) -> None:
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    pages = [*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").glob("*.md")]
+    pages = [path for folder in ("", "docs", "lab", "conformance") for path in (CHECKOUT / folder).glob("*.md")]
     texts = {page: page.read_text(encoding="utf-8") for page in pages}
     links = [(page, link) for page, text in texts.items() for link in re.findall(r"\]\(([^)\s]+)\)", text)]
     local = [(page, *link.partition("#")[::2]) for page, link in links if "://" not in link]

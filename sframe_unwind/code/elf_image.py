@@ -40,6 +40,8 @@ from sframe_unwind.errors import FileError
 _BRANCHES = "__jump_table"
 _FUNCTIONS, _GLOBAL = (2, 10), (1, 2)
 """``STT_FUNC`` and ``STT_GNU_IFUNC``; ``STB_GLOBAL`` and ``STB_WEAK``."""
+_VISIBILITIES, _INTERPOSABLE = range(4), range(1)
+"""All, and ``STV_DEFAULT`` alone."""
 
 
 def image_of(binary: ElfBinary, machine: Machine) -> CodeImage:
@@ -70,6 +72,8 @@ def image_of(binary: ElfBinary, machine: Machine) -> CodeImage:
         entry_point=entry_point,
     )
     image.reachable = Addresses(filter(image.is_code, chain(pointers.found, _global_functions(binary))))
+    if binary.is_object:
+        image.interposable = Addresses(_global_functions(binary, _INTERPOSABLE))
     image.static_branches = static_branches(image, _branch_tables(binary))
     return image
 
@@ -101,15 +105,18 @@ def _read(descriptor: int, start: int, offset: int, size: int) -> bytes:
     return found
 
 
-def _global_functions(binary: ElfBinary) -> Iterator[int]:
-    """Yield the addresses of functions that other files can call."""
+def _global_functions(binary: ElfBinary, visibilities: range = _VISIBILITIES) -> Iterator[int]:
+    """Yield the addresses of functions that other files can call.
+
+    :param visibilities: ``st_other`` of their symbols.
+    """
     for table in binary.sections:
         if table.type in (SHT_DYNSYM, SHT_SYMTAB):
             layout = binary.layout
             addresses = symbol_values(binary, table.number, layout.addresses if layout.relocatable else ())
             entries = binary.records(SYMBOL, binary.contents(table))
-            for (_, info, _, section, _, _), address in zip(entries, addresses):
-                if info & 0xF in _FUNCTIONS and info >> 4 in _GLOBAL and section:
+            for (_, info, other, section, _, _), address in zip(entries, addresses):
+                if info & 0xF in _FUNCTIONS and info >> 4 in _GLOBAL and section and other & 3 in visibilities:
                     yield address
 
 

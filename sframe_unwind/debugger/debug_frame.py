@@ -14,6 +14,7 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import CfiSection, PlacedCfi, SectionData
 from sframe_unwind.debugger.debug_files import DebugFile
 from sframe_unwind.debugger.elf_files import build_id_of, opened_file
+from sframe_unwind.debugger.file_check import may_have_section
 from sframe_unwind.elf.cfi import DEBUG_FRAMES
 from sframe_unwind.elf.records import SectionHeader
 from sframe_unwind.errors import DecompressionError, FormatError, SFrameError
@@ -84,6 +85,8 @@ def _opened(
     sections: Sections,
     bias_of: Callable[[Sequence[SectionHeader]], int],
 ) -> PlacedCfi | None:
+    if not may_have_section(file.path, *map(str.encode, DEBUG_FRAMES)):  # as in most files
+        return None
     with opened_file(file, arch) as binary:
         section = _section(binary)
         if section is None:

@@ -36,7 +36,7 @@ def is_of_use(path: str) -> bool | None:
     output of some linkers have only the section.
     """
     try:
-        return _is_of_use(path, _state_of(path))
+        return _is_of_use(path, state_of(path))
     except (OSError, ValueError):
         return None
 
@@ -44,13 +44,25 @@ def is_of_use(path: str) -> bool | None:
 def may_have_symbol(path: str, name: str) -> bool:
     """Return whether a symbol of a file can have a name; a file that cannot be read may have each."""
     try:
-        return _may_have_symbol(path, name, _state_of(path))
+        return _may_have_symbol(path, name, state_of(path))
     except (OSError, ValueError):
         return True
 
 
-def _state_of(path: str) -> tuple[int, ...]:
-    """Return what shows whether a file was replaced; the same libraries come again and again."""
+def may_have_section(path: str, *names: bytes) -> bool:
+    """Return whether a file can have a section with contents and one of some names; one that cannot be read may."""
+    try:
+        return _may_have_section(path, names, state_of(path))
+    except (OSError, ValueError):
+        return True
+
+
+def state_of(path: str) -> tuple[int, ...]:
+    """Return what shows whether a file was replaced; the same libraries come again and again.
+
+    :raises OSError: there is no such file.
+    :raises ValueError: the path has a NUL.
+    """
     found = os.stat(path)
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
@@ -62,6 +74,15 @@ def _may_have_symbol(path: str, name: str, _state: tuple[int, ...]) -> bool:
             file = _File(stream)
             is_unknown = file.has_section(_COMPRESSED) or file.has_long_names()
             return is_unknown or name.encode() in file.names()
+    except FileError:
+        return True
+
+
+@functools.lru_cache(maxsize=1024)
+def _may_have_section(path: str, names: tuple[bytes, ...], _state: tuple[int, ...]) -> bool:
+    try:
+        with FileIO(path) as stream:
+            return _File(stream).has_section(names)
     except FileError:
         return True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import BinaryIO, Callable, NamedTuple, TypeVar
 from sframe_unwind import elf
 from sframe_unwind.elf import ElfBinary, archive
 from sframe_unwind.elf.cfi import DEBUG_FRAMES, EH_FRAME
-from sframe_unwind.elf.reader import FileReader, is_directory, open_file
+from sframe_unwind.elf.reader import FileReader, file_type, is_directory, open_file
 from sframe_unwind.elf.records import MAGIC_64
 from sframe_unwind.errors import FileError, SFrameError
 from sframe_unwind.verify import verify_elf
@@ -118,7 +119,7 @@ def _directory(folder: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
         folders.sort()
         for path in (Path(base, name) for name in sorted(files)):
             try:
-                if path.is_symlink() or not path.is_file():
+                if path.is_symlink() or file_type(path) != stat.S_IFREG:
                     continue
                 start = _start(path)
                 if archive.is_archive(start):
