@@ -37,11 +37,6 @@ class Instructions:
         self._decoder = _decoder(*self._machine.disassembler, self._machine.att_syntax)
         self._texts: dict[tuple[str, str], str] = {}
 
-    @property
-    def has_texts(self) -> bool:
-        """Whether capstone is installed."""
-        return self._decoder is not None
-
     def of(self, code: bytes, address: int) -> Iterator[Instruction]:
         """Yield the instructions of a function.  Bytes that are no instruction become ``.byte`` lines."""
         if self._decoder is None:
