@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ from tests.expectations import STOPS, Stop
 from tests.gdb.compiling import tools_for
 from tests.hanging import HANG
 from tests.lldb.debuggers import PROVIDING, find, find_without_provider
-from tests.lldb.driver import IMPORT, batch, call
+from tests.lldb.driver import IMPORT, answers, batch, call
 from tests.lldb.programs import program
 from tests.lldb.terminal import terminal
 from tests.pairing import paired
@@ -66,9 +65,8 @@ def lldb(request: pytest.FixtureRequest) -> str:
 
 
 def run(lldb: str, stop: Stop | None, *commands: str) -> list[tuple[bool, str, str]]:
-    """Return whether each command succeeded, and its output."""
-    described: dict[str, Any] | None = program(stop, variant="O0") if stop else None
-    return [tuple(said) for said in call(lldb, "commands", "run", commands=commands, program=described)]
+    """Return the answers of LLDB at a stop; ``None``: without a program."""
+    return answers(lldb, program(stop, variant="O0") if stop else None, commands)
 
 
 def test_answers(lldb: str) -> None:
