@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pygdbmi import gdbmiparser
 
 from tests.clients.dap import Client
@@ -98,8 +97,7 @@ def _answer(gdb: Process) -> list[dict[str, Any]]:
 def test_gdbs_adapter_with_the_init_file(tmp_path: Path) -> None:
     """`gdb -i dap` of dape, nvim-dap, Zed and Helix reads `~/.gdbinit`, and its console takes the commands."""
     gdb = driver.find("pypi")
-    if gdb is None:
-        pytest.fail("the GDB of the virtual environment is missing")
+    assert gdb is not None
     environment = gdb_environment(tmp_path / "home", plugin=True)
     with Process([gdb.path, "-q", "-i", "dap"], environment, tmp_path) as process:
         client = Client(process)
