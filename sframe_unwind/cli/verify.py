@@ -21,6 +21,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 from sframe_unwind import __version__, baseline
 from sframe_unwind.cli.file_name import file_name
@@ -124,7 +125,7 @@ def run(options: argparse.Namespace) -> int:
     if options.html:
         from sframe_unwind.verify.page import page
 
-        write(options.html, page(verdicts, failures, __version__))
+        write(options.html, page(verdicts, failures, __version__, Path(options.html).parent))
     return status_of(failures) or status
 
 
