@@ -23,7 +23,9 @@ from sframe_unwind.show.tables import Column, Rule, Tables
 from sframe_unwind.source.debug_info import Place
 from sframe_unwind.unwind_rule import UnwindRule
 
-_SFRAME_BIT, _DWARF_BIT, _CODE_BIT = 1, 2, 4
+_CODE_BIT = 4
+_new = tuple.__new__
+"""Makes named tuples without the function that names their fields; see :mod:`sframe_unwind.show.instructions`."""
 
 
 class Options(NamedTuple):
@@ -153,7 +155,7 @@ class _Rows:
         for address, raw, text in file.instructions.of(code.part(*part), part.start - base):
             at = address + base
             if quiet and not self._differs and (following == len(starts) or starts[following] >= at + len(raw)):
-                yield Row(address, raw, text, self._cells, 0)
+                yield _new(Row, (address, raw, text, self._cells, 0, PLAIN))
                 continue
             relocations = fields.between(code.number, address, address + len(raw)) if with_relocations else ()
             yield self._row(Instruction(address, raw, text), at, changes.get(at, 0), relocations)
