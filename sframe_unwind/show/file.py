@@ -10,6 +10,7 @@ from sframe_unwind.cfi.rules import NoRule
 from sframe_unwind.code.ranges import CodeRange
 from sframe_unwind.elf import ElfBinary, ElfSection
 from sframe_unwind.elf.constants import SHF_EXECINSTR
+from sframe_unwind.errors import FileError
 from sframe_unwind.report.demangle import demangle
 from sframe_unwind.report.frame_picture import Picture, pictures
 from sframe_unwind.report.listing import CODE, DIFFERS, DWARF, ODD, PLAIN, SFRAME, Extra, Listing, Note, Row, SourceLine
@@ -56,9 +57,13 @@ class ShownFile:
         """What is added to an address as tools show it, to get the one that the layout gives."""
 
     def listing(self, part: CodeRange, options: Options = Options()) -> Listing:  # noqa: B008  # it cannot change
-        """Return the listing of a function."""
+        """Return the listing of a function.
+
+        :raises FileError: its code is not in the file.
+        """
         code = find_range(self._code, part.start)
-        assert code is not None
+        if code is None:
+            raise FileError(f"{self.functions.shown(part.start)} is in no section with code")
         self._offset = code.start if self.relative else 0
         sframe, dwarf = self.tables.columns(part)
         by_code = options.code.of(part) if options.code is not None else None
