@@ -147,7 +147,10 @@ def test_row_addresses_take_one_two_and_four_bytes(abi: str, version: int) -> No
 def test_last_call_ends_where_its_neighbour_starts(abi: str, version: int) -> None:
     sample = built("noreturn", abi, version)
     last_call = sample.symbols["last_call"]
-    assert last_call.address + last_call.size == sample.symbols["neighbour"].address
+    neighbour = sample.symbols["neighbour"].address
+    # GCC 16 aligns the functions of s390x to 8 bytes, whatever the options are.
+    alignment = 8 if abi == "s390x" and neighbour % 8 == 0 else 1
+    assert 0 <= neighbour - (last_call.address + last_call.size) < alignment
     assert sample.rows("last_call")[-1].cfa != sample.rows("neighbour")[0].cfa
     objdump = subprocess.run(
         [str(sample.tools / "objdump"), "-d", "-j", ".text", "--disassemble=last_call", str(sample.path)],

@@ -47,7 +47,22 @@ TIMEOUT = 60
 WRAPPER = """\
 #!/bin/sh
 root="${{0%/*}}/../../root"
-exec "$root/{loader}" --library-path "{libraries}" "$root/usr/bin/{triplet}-{tool}" "$@"
+exec "$root/{loader}" --library-path "{libraries}" "$root/usr/bin/{triplet}-{tool}" {first}"$@"
+"""
+
+
+FIRST = "first.s"
+"""Name of the source that an assembler reads before its other files."""
+
+NO_ATTRIBUTES = """\
+.macro .aeabi_subsection name:vararg
+.endm
+.macro .aeabi_attribute tag:vararg
+.endm
+"""
+"""Macros without effect for directives that GCC 16 writes for AArch64, and that assemblers before 2.45 lack.
+
+The directives list the file's pointer authentication and branch targets for the linker; older compilers list nothing.
 """
 
 
@@ -129,7 +144,8 @@ def _build(version: str, suite: str, folder: Path) -> None:
     unpack(suite, [f"binutils-{_triplet(target).replace('_', '-')}" for target in TARGETS], folder)
     for target in TARGETS:
         directory = folder / "bin" / target
-        _write_wrappers(folder / "root", target, directory)
+        lacks_attributes = target == "aarch64" and SFRAME_VERSIONS[version] < 3
+        _write_wrappers(folder / "root", target, directory, NO_ATTRIBUTES if lacks_attributes else "")
         try:
             found = describe(directory)
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -146,8 +162,11 @@ def _is_wanted(found: str, version: str) -> bool:
     return upstream >= wanted if SFRAME_VERSIONS[version] == 3 else upstream == wanted
 
 
-def _write_wrappers(root: Path, target: str, directory: Path) -> None:
-    """Write scripts that run the tools below `root` with its loader and libraries; FetchError if one is missing."""
+def _write_wrappers(root: Path, target: str, directory: Path, source: str) -> None:
+    """Write scripts that run the tools below `root` with its loader and libraries; FetchError if one is missing.
+
+    :param source: what the assembler reads before its other files.
+    """
     # Releases before 13 keep the C library in /lib, later ones in /usr/lib.
     libraries = [part for part in ("lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu") if (root / part).is_dir()]
     loaders = [f"{part}/ld-linux-x86-64.so.2" for part in libraries]
@@ -155,12 +174,16 @@ def _write_wrappers(root: Path, target: str, directory: Path) -> None:
     if loader is None:
         raise FetchError("the packages have no x86-64 loader")
     directory.mkdir(parents=True)
+    if source:
+        (directory / FIRST).write_text(source)
     for tool in TOOLS:
         if not (root / "usr/bin" / f"{_triplet(target)}-{tool}").exists():
             raise FetchError(f"the packages have no {_triplet(target)}-{tool}")
         script = directory / tool
         path = ":".join(f"$root/{part}" for part in libraries)
-        script.write_text(WRAPPER.format(loader=loader, libraries=path, triplet=_triplet(target), tool=tool))
+        first = f'"${{0%/*}}/{FIRST}" ' if source and tool == "as" else ""
+        names = {"loader": loader, "libraries": path, "triplet": _triplet(target), "tool": tool, "first": first}
+        script.write_text(WRAPPER.format(**names))
         script.chmod(0o755)
 
 

@@ -20,6 +20,8 @@ from tests.samples.catalogue import ABIS
 from tests.waiting import listens, wait_until
 
 _PROCESSORS = len(os.sched_getaffinity(0))
+FIXED_MEMORY = ("-R", "0x10000000000")
+"""Options of QEMU: a reserved range for the program.  Else it gets what QEMU 10's own threads leave at that moment."""
 
 
 class Scene:
@@ -82,10 +84,10 @@ def session(debugger: Debugger, build: Build, executable: Path, mode: str, termi
 def _emulator(build: Build, executable: Path, folder: Path) -> subprocess.Popen[bytes]:
     """Start an emulator that waits for GDB; its own addresses, which affect the program's, are not randomised."""
     words = ABIS[build.abi].emulator
-    command = ["setarch", "-R", words[0], "-seed", "1", "-g", "gdb-socket", *words[1:], str(executable)]
+    command = ["setarch", "-R", words[0], *FIXED_MEMORY, "-seed", "1", "-g", "gdb-socket", *words[1:]]
     with (folder / OUTPUT).open("wb") as output:
         process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL
+            [*command, str(executable)], cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL
         )
     wait_until(lambda: process.poll() is not None or listens(process.pid), "the emulator")
     return process

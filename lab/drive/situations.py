@@ -16,7 +16,7 @@ from lab.drive.building import built
 from lab.drive.debuggers import Debugger
 from lab.drive.menu import Lines
 from lab.drive.programs import PROGRAMS, Build, Program
-from lab.drive.scene import Scene, arguments
+from lab.drive.scene import FIXED_MEMORY, Scene, arguments
 from tests.samples.build import build as build_sample
 from tests.samples.catalogue import ABIS
 
@@ -57,7 +57,8 @@ def _lldb_until(function: str) -> list[str]:
 _AWAIT_PAUSE = "while test -d /proc/$(cat pid) && ! grep -q '^State:.S' /proc/$(cat pid)/status; do sleep 0.01; done"
 _RUN_ALONE = f"setarch -R {{}} > output.txt 2>&1 < /dev/null & echo $! > pid; {_AWAIT_PAUSE}"
 _AWAIT_SOCKET = "while ! test -S socket; do sleep 0.1; done"
-_EMULATE = f"setarch -R {' '.join(ABIS['aarch64'].emulator)} -g socket {{}} > /dev/null 2>&1 & {_AWAIT_SOCKET}"
+_EMULATOR = " ".join((*ABIS["aarch64"].emulator, *FIXED_MEMORY))
+_EMULATE = f"setarch -R {_EMULATOR} -g socket {{}} > /dev/null 2>&1 & {_AWAIT_SOCKET}"
 _ATTACH = 'python gdb.execute("attach " + open("pid").read().strip())'
 _LLDB_ATTACH = 'script lldb.debugger.HandleCommand("process attach -p " + open("pid").read().strip())'
 _LLDB_SIGNAL = 'script os.system("kill -USR1 $(cat pid)")'

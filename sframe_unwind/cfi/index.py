@@ -71,9 +71,14 @@ class Index:
         end = self._address + starts[at + 1] if at + 1 < len(starts) else _BEYOND
         return Entry(self._address + entries[at], self._address + starts[at], end)
 
+    def last_fde(self) -> int | None:
+        """Return the greatest address of an FDE; ``None``: the table has none, or cannot be searched."""
+        entries = self._columns[1] if self.searchable else ()
+        return self._address + max(entries) if entries else None
+
     @cached_property
     def _columns(self) -> tuple[array[int], array[int]]:
-        """The table of a section that was read as a whole, where a search by :mod:`bisect` is many times faster."""
+        """The whole table: the starts of code, and the places of its FDEs.  A search by :mod:`bisect` is fast there."""
         count = max(0, min(self._count, (len(self._data) - self._table) // _PAIR))
         numbers = array("i", self._data[self._table : self._table + count * _PAIR])
         if self._mark != STRUCT_MARKS[sys.byteorder]:

@@ -167,14 +167,23 @@ class Records:
             raise FormatError(f"expected an FDE at {self._place(offset)}, found a CIE")
         return self._fde(offset, record, self._common(record.cie))
 
-    def fdes(self, size_known: bool, problems: list[FormatError]) -> Iterator[tuple[int, Fde]]:
+    def end_of(self, offset: int) -> int:
+        """Return the section offset after the FDE at a section offset.
+
+        :raises FormatError: there is no FDE.
+        """
+        record = self._record(offset, "an FDE")
+        return record.body_offset + len(record.body)
+
+    def fdes(self, size_known: bool, problems: list[FormatError], end: int | None = None) -> Iterator[tuple[int, Fde]]:
         """Yield the section offset of each FDE, and the FDE.
 
         :param size_known: the data is exactly the section, so a record of length 0 is not its end.
         :param problems: errors in single FDEs are appended to it; these FDEs are left out.
+        :param end: section offset at which the records end; ``None``: they end with the data.
         :raises FormatError: a record does not end within the section.
         """
-        self._data = self._data[:]  # all of it is needed now
+        self._data = self._data[:end]  # all of it is needed now
         offset = 0
         while offset + 4 <= len(self._data):
             if self._data[offset : offset + 4] == b"\0\0\0\0":

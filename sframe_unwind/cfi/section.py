@@ -88,13 +88,21 @@ class CfiSection:
         :raises FormatError: the part of the CFI that was read is malformed.
         :raises MemoryReadError: it cannot be read.
         """
-        if self._index is not None and self._opened_index is None:
-            self._opened_index = Index(self._index.data, self._index.address, self._arch.byteorder)
-        if self._opened_index is not None and self._opened_index.searchable:
+        index = self._searchable_index()
+        if index is not None:
             start, end, known = self._found
-            return known if start <= pc < end else self._search(self._opened_index, pc)
+            return known if start <= pc < end else self._search(index, pc)
         extent = find_range(self.extents(), pc)
         return None if extent is None else extent[2]
+
+    def _searchable_index(self) -> Index | None:
+        """Return the index; ``None``: there is none that can be searched.
+
+        :raises FormatError: its first bytes are malformed.
+        """
+        if self._index is not None and self._opened_index is None:
+            self._opened_index = Index(self._index.data, self._index.address, self._arch.byteorder)
+        return self._opened_index if self._opened_index is not None and self._opened_index.searchable else None
 
     def _search(self, index: Index, pc: int) -> int | None:
         """Search for the FDE as :meth:`find` does, without its cache."""
@@ -116,9 +124,20 @@ class CfiSection:
         :raises MemoryReadError: it cannot be read.
         """
         if self._extents is None:
-            fdes = self.records.fdes(self._size_known, self.problems)
+            end = None if self._size_known else self._indexed_end()
+            fdes = self.records.fdes(self._size_known or end is not None, self.problems, end)
             self._extents = sorted((fde.start, fde.end, offset) for offset, fde in fdes)
         return self._extents
+
+    def _indexed_end(self) -> int | None:
+        """Return the section offset after the last FDE of the index; ``None``: no index can be searched.
+
+        A section need not end with a record of length 0, and other data can follow: in Debian 13's dynamic loader for
+        AArch64, a note.
+        """
+        index = self._searchable_index()
+        last = None if index is None else index.last_fde()
+        return None if last is None else self.records.end_of(last - self._frames.address)
 
     def function(self, offset: int) -> CfiFunction:
         """Decode the FDE at a section offset.

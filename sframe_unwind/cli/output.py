@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import sys
 from pathlib import Path
 
+from sframe_unwind.elf.reader import file_type
 from sframe_unwind.errors import FileError
 from sframe_unwind.replacing import replacing, writing
 
@@ -20,15 +22,15 @@ def check_writable(option: str, path: str) -> None:
     """
     target = Path(path)
     try:
-        is_folder, exists = target.is_dir(), target.exists()
-        there = exists or target.parent.is_dir()
+        found = file_type(target)
+        there = found is not None or file_type(target.parent) == stat.S_IFDIR
     except ValueError as error:  # a zero byte in the name
         raise FileError(f"{option}: expected the name of a file, found {path!r}: {error}") from error
     except OSError as error:  # a directory on the way may not be searched
         raise FileError(f"{path}: cannot be written: {error.strerror or error}") from error
-    if path == "-" or is_folder:
+    if path == "-" or found == stat.S_IFDIR:
         raise FileError(f"{option}: expected the name of a file, found {path!r}")
-    if not os.access(target if exists else target.parent, os.W_OK):
+    if not os.access(target if found is not None else target.parent, os.W_OK):
         raise FileError(f"{path}: cannot be written: {os.strerror(_why(target) if there else errno.ENOENT)}")
 
 

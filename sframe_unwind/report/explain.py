@@ -11,7 +11,8 @@ from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.report.notation import cells_of, describe_register_rule, describe_rule
 from sframe_unwind.sframe.constants import FdeType, PauthKey, PcType
 from sframe_unwind.sframe.table import Match
-from sframe_unwind.unwind.modules import Found, Module, Modules, NoData, RunTimeMatch
+from sframe_unwind.unwind.modules import Found, Module, Modules, NoData
+from sframe_unwind.unwind.run_time_match import RunTimeMatch
 from sframe_unwind.unwind.step import step
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sframe_unwind.address import find_range
 from sframe_unwind.cfi.rules import NoRule
 from sframe_unwind.code.ranges import CodeRange
-from sframe_unwind.elf import ElfBinary, ElfSection
+from sframe_unwind.elf import ElfBinary, SectionHeader
 from sframe_unwind.elf.constants import SHF_EXECINSTR
 from sframe_unwind.errors import FileError
 from sframe_unwind.report.demangle import demangle
@@ -118,7 +118,7 @@ class _Code(NamedTuple):
         return self.contents[start - self.start : end - self.start]
 
 
-def _code(binary: ElfBinary, section: ElfSection) -> _Code:
+def _code(binary: ElfBinary, section: SectionHeader) -> _Code:
     start = binary.layout.addresses[section.number]
     contents = binary.contents(section)
     return _Code(start, start + len(contents), section.number, contents)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import BinaryIO, Callable, NamedTuple, TypeVar
 from sframe_unwind import elf
 from sframe_unwind.address import Range
 from sframe_unwind.elf import ElfBinary, archive
-from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
-from sframe_unwind.elf.reader import FileReader, is_directory, open_file
+from sframe_unwind.elf.cfi import DEBUG_FRAMES, EH_FRAME
+from sframe_unwind.elf.reader import FileReader, file_type, is_directory, open_file
+from sframe_unwind.elf.records import MAGIC_64
 from sframe_unwind.errors import FileError, SFrameError
 from sframe_unwind.verify import verify_elf
 from sframe_unwind.verify.plan import Plan
@@ -22,7 +24,6 @@ Tick = Callable[[], None]
 IsWanted = Callable[[ElfBinary], bool]
 Result = TypeVar("Result")
 
-_ELF64_MAGIC = b"\x7fELF\x02"
 _MAGIC_SIZE = 8
 
 
@@ -127,12 +128,12 @@ def _directory(folder: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
         folders.sort()
         for path in (Path(base, name) for name in sorted(files)):
             try:
-                if path.is_symlink() or not path.is_file():
+                if path.is_symlink() or file_type(path) != stat.S_IFREG:
                     continue
                 start = _start(path)
                 if archive.is_archive(start):
                     yield from _archive(path, is_wanted)
-                elif start.startswith(_ELF64_MAGIC):
+                elif start.startswith(MAGIC_64):
                     with elf.opened(path) as file:
                         worth = is_wanted(file)
                     if worth:
@@ -151,7 +152,7 @@ def _archive(path: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
         name = f"{path}({member.name})"
         try:
             with _contents(member) as stream:
-                if not stream.read(_MAGIC_SIZE).startswith(_ELF64_MAGIC):
+                if not stream.read(_MAGIC_SIZE).startswith(MAGIC_64):
                     continue
                 stream.seek(0)
                 with elf.parsed(stream, name) as binary:
@@ -164,7 +165,7 @@ def _archive(path: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
 
 def _has_table(binary: ElfBinary) -> bool:
     return binary.has_sframe or any(
-        section.name in (EH_FRAME, DEBUG_FRAME) and section.size for section in binary.sections
+        section.name in (EH_FRAME, *DEBUG_FRAMES) and section.size for section in binary.sections
     )
 
 

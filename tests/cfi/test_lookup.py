@@ -143,3 +143,24 @@ def test_truncated_frames_are_an_error() -> None:
     short = SectionData(frames.address, frames.data[:30])
     with pytest.raises(FormatError):
         CfiSection(short, index, BY_NAME["amd64"]).covers(ranges[-1][0])
+
+
+@pytest.mark.parametrize("terminated", [True, False])
+def test_data_after_a_section_of_unknown_size_is_not_read(terminated: bool) -> None:
+    """Debian 13's dynamic loader for AArch64 has no record of length 0 after the last FDE; a note follows it."""
+    frames, index, ranges = pieces(build("stepper"))
+    assert frames.data[-4:] == bytes(4)
+    note = struct.pack("<III4sI", 4, 8, 0xCAFE1A7E, b"FDO", 0xCAFE1A7E)
+    data = frames.data[: None if terminated else -4] + note
+    section = CfiSection(SectionData(frames.address, data), index, BY_NAME["amd64"], size_known=False)
+    assert [extent[:2] for extent in section.extents()] == sorted(ranges)
+    assert not section.problems
+
+
+def test_place_of_the_last_fde_outside_the_section_is_an_error() -> None:
+    frames, index, _ = pieces(build("stepper"))
+    assert index is not None
+    far = index.data[:-4] + struct.pack("<i", frames.address + len(frames.data) - index.address)
+    section = CfiSection(frames, SectionData(index.address, far), BY_NAME["amd64"], size_known=False)
+    with pytest.raises(FormatError, match="CFI record needs 4 bytes, the section has 0 left"):
+        section.extents()

@@ -96,3 +96,18 @@ def test_read_only_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(os, "statvfs", lambda _: read_only)
     with pytest.raises(FileError, match=": cannot be written: Read-only file system"):
         check_writable("--html", str(tmp_path / "report"))
+
+
+@pytest.mark.parametrize("raises", [True, False])
+def test_name_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raises: bool) -> None:
+    """The methods of ``Path`` raise before Python 3.14, and then answer ``False``."""
+
+    def refuse(path: Path, **_: object) -> bool:
+        if raises:
+            path.stat()
+        return False
+
+    for method in ("exists", "is_dir", "is_file"):
+        monkeypatch.setattr(Path, method, refuse)
+    with pytest.raises(FileError, match=": cannot be written: File name too long"):
+        check_writable("--html", str(tmp_path / ("x" * 300)))

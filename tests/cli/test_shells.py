@@ -91,7 +91,7 @@ def test_manual_page_has_no_warnings(folder: Path) -> None:
     environment = {"PATH": "/usr/bin:/bin", "GROFF_NO_SGR": "1"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=True, env=environment)
     assert done.stderr == ""
-    plain = subprocess.run(["col", "-b"], input=done.stdout, capture_output=True, text=True, check=True).stdout
+    plain = subprocess.run(["col", "-bx"], input=done.stdout, capture_output=True, text=True, check=True).stdout
     for name, module in COMMANDS.items():
         assert f"sframe-unwind {name}" in plain
         assert module.EXAMPLES.split("\n")[0].strip() in plain

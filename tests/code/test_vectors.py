@@ -19,6 +19,8 @@ from tests.samples.catalogue import ABIS
 SOURCE = Path(__file__).parent / "vectors" / "vectors.c"
 FLAGS = ("-O2", "-march=armv8-a+sve", "-fno-stack-protector", "-S")
 """With a stack protector GCC reads the guard by instructions that do not matter here."""
+RESTORES, LOAD = r"((?:\t\.cfi_restore \d+\n)+)", r"(\tldp\tx29, x30, \[sp\]\n)"
+EARLY, LATE = re.compile(RESTORES + LOAD), re.compile(LOAD + RESTORES)
 SP, VG = "0x8f", "0x92,0x2e,0"
 """``DW_OP_breg31`` and ``DW_OP_bregx VG``."""
 SAVED = "stp x29,x30,[sp,#-16]!;.cfi_def_cfa_offset 16;.cfi_offset 29,-16;.cfi_offset 30,-8;"
@@ -137,14 +139,14 @@ def test_nothing_is_known_after_a_change_of_the_length(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Assembly of GCC."""
+    """Assembly of GCC, with `.cfi_restore` after the load: GCC 14 writes them before it if the load is moved down."""
     path = tmp_path_factory.mktemp("vectors") / "vectors.s"
     command: Sequence[str] = (ABIS["aarch64"].compiler, *FLAGS, str(SOURCE), "-o", str(path))
     try:
         subprocess.run(command, check=True, timeout=HANG)
     except FileNotFoundError as error:
         absent(str(error))
-    text: str = path.read_text()
+    text: str = EARLY.sub(r"\2\1", path.read_text())
     return text
 
 
@@ -168,6 +170,13 @@ def test_what_has_no_meaning_is_unknown(written: str, tmp_path: Path) -> None:
     counts = found.counts[DWARF]
     assert 0 < counts.unknown < 20
     assert counts.proved == found.instructions - counts.unknown
+
+
+def test_registers_that_are_restored_before_the_load_are_found(compiled: str, tmp_path: Path) -> None:
+    early, count = LATE.subn(r"\2\1", compiled)
+    assert count
+    findings = report_on("aarch64", early, tmp_path).findings
+    assert [finding.what for finding in findings] == ["fp", "ra"] * count
 
 
 def test_each_error_in_what_a_compiler_makes_is_found(compiled: str, tmp_path: Path) -> None:

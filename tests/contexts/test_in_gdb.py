@@ -35,8 +35,8 @@ def test_stacks(abi: str, name: str, tmp_path: Path) -> None:
     by_hand = {register: f"fresh.uc_mcontext.{member}" for register, member in BY_HAND[abi].items()}
     told: dict[str, Any] = {"program": program, "sysroot": sysroot(abi), "folder": str(tmp_path)}
     answer = call(gdb, "tests.contexts.inside.in_gdb.collect", commands=commands(abi), by_hand=by_hand, **told)
-    for said in (answer["live"], answer["dead"]):
-        check(abi, answer["stops"], said)
+    for said, has_trampoline in ((answer["live"], True), (answer["dead"], answer["saved"])):
+        check(abi, answer["stops"], said, has_trampoline=has_trampoline)
         check_fresh(answer, dict(zip(commands(abi), said))[f"sframe bt {expected.FRESH}"])
     succeeded, text = answer["live"][-1]
     assert (succeeded, "may-call-functions is off" in text) == (False, True)

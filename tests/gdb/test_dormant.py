@@ -55,7 +55,7 @@ def test_little_of_the_plugin_is_loaded(debugger: Debugger, tmp_path: Path) -> N
     output = batch(debugger, "break check_failed", "run", "bt", AWAKE, *LOADED, executable=executable)
     assert "awake False" in output
     loaded = int(output.partition("lines ")[2].split()[0])
-    everything = [*CHECKOUT.glob("gdb_plugin/*.py"), *CHECKOUT.glob("sframe_unwind/**/*.py")]
+    everything = [*CHECKOUT.glob("gdb_plugin/**/*.py"), *CHECKOUT.glob("sframe_unwind/**/*.py")]
     assert loaded < 1500 < sum(len(path.read_text(encoding="utf-8").splitlines()) for path in everything)
 
 
@@ -101,7 +101,8 @@ def test_packets_of_a_remote_session(debugger: Debugger, sframe: bool, more: int
     server = f"target remote | exec gdbserver --once - {executable}"
     lines = ("set sysroot /", "set debug remote 1", server, "break check_failed", "continue", "bt", "finish")
     with_it, alone = (typed(debugger, executable, lines, plugin) for plugin in (True, False))
-    assert alone.count("Sending packet: $m") > 10
+    # gdbserver 16 reads memory by a packet of its own, whose answer is binary.
+    assert alone.count("Sending packet: $m") + alone.count("Sending packet: $x") > 10
     assert (
         alone.count("Sending packet: ") <= with_it.count("Sending packet: ") <= alone.count("Sending packet: ") + more
     )

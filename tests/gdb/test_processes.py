@@ -230,6 +230,9 @@ def test_finish_up_down_frame(debugger: Debugger) -> None:
         if command == "info frame":
             # It lists the saved registers, of which SFrame knows fewer.
             ours, native = (text.partition(" Saved registers:")[0] for text in (ours, native))
+        if command == "info locals":
+            # Most elements are what the dynamic loader left on the stack: the kernel's random bytes, for example.
+            ours, native = (re.sub(r"^numbers = \{.*\}$", "numbers = {}", text, flags=re.M) for text in (ours, native))
         assert ours == native, command
 
 

@@ -127,6 +127,19 @@ def test_nothing_is_loaded_or_made_for_a_program_without_sframe(lldb: str, progr
     assert "no frame providers registered" in said
 
 
+def test_little_is_loaded_where_sframe_changes_no_stack(lldb: str, programs: dict[str, Path]) -> None:
+    """Neither what answers LLDB's questions for frames, nor what reads kernels, nor what commands need."""
+    awake = _state(shown(lldb, programs["beside"], *START, f"script exec({STATE!r})"))
+    changing = _state(shown(lldb, programs["alone"], *START, f"script exec({STATE!r})"))
+    assert "lldb_plugin.lifecycle.new_modules" in awake[0]
+    assert "lldb_plugin.lifecycle.decision" not in awake[0]
+    assert "lldb_plugin.lifecycle.decision" in changing[0]
+    for loaded, *_, modules in (awake, changing):
+        assert "pathlib" not in modules
+        unwanted = ("sframe_unwind.kernel.linux", "sframe_unwind.orc.table", "sframe_unwind.debugger.contexts")
+        assert not set(unwanted) & set(loaded)
+
+
 def _state(said: str) -> Any:
     """Return what :data:`STATE` has printed."""
     return json.loads(said.partition("\nstate ")[2].splitlines()[0])

@@ -25,7 +25,7 @@ STACK = ("sample_stop", "innermost", "with_alloca", "descend")
 """The innermost functions of ``sframe_only``, whose stack SFrame changes: it gets the provider."""
 START = ("-o", "breakpoint set -n sample_stop", "-o", "process launch -o /dev/null")
 
-WAITING = Path(__file__).parents[1] / "drive" / "sources" / "waiting.c"
+WAITING = Path(__file__).parents[2] / "lab" / "drive" / "sources" / "waiting.c"
 
 
 @pytest.fixture(params=PROVIDING)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -37,16 +38,31 @@ def unwound(path: Path, convert: bool = False) -> list[Unwound]:
 
 
 def stacks_of_perf(path: Path) -> dict[tuple[int, int], list[int]]:
-    """Return thread and time of each sample, and its frames as offsets in their files.
+    """Return thread and time of each sample, and its frames as offsets in their files; in generated code, as addresses.
 
     By default, perf leaves out frames beyond the 127th, of kernel and program together.
     """
-    command = ["perf", "script", "--ns", "--no-inline", "-F", "tid,time,ip", "--max-stack", "4000", "-i", str(path)]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG).stdout
     found = {}
-    for block in printed.strip().split("\n\n"):
+    for block in _printed(path).strip().split("\n\n"):
         first, *rest = block.splitlines()
         tid, time = first.split()
-        addresses = [int(line, 16) for line in rest]
-        found[int(tid), int(time.rstrip(":").replace(".", ""))] = [at for at in addresses if at < KERNEL]
+        user = [line for line in rest if int(line.split()[0], 16) < KERNEL]
+        found[int(tid), int(time.rstrip(":").replace(".", ""))] = [_place(line) for line in user]
     return found
+
+
+def _place(line: str) -> int:
+    """Return the offset of a frame in its file, or its address if it is in none."""
+    address, _, file = line.strip().partition(" ")
+    offset = re.search(r"\+0x([0-9a-f]+)\)$", file)
+    return int(offset[1] if offset and not file.startswith("(//anon") else address, 16)
+
+
+def _printed(path: Path) -> str:
+    """Return what perf prints: addresses, with their offsets in files; in versions without `dsoff`, offsets alone."""
+    for fields in ("tid,time,ip,dso,dsoff", "tid,time,ip"):
+        command = ["perf", "script", "--ns", "--no-inline", "-F", fields, "--max-stack", "4000", "-i", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG)
+        if done.returncode == 0:
+            return done.stdout
+    raise AssertionError(done.stderr)

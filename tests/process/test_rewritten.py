@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.hanging import HANG
 from tests.missing import absent
-from tests.process.command import NOWHERE, backtrace
+from tests.process.command import NOWHERE, backtrace, functions
 from tests.process.programs import running
 from tests.rewriting.bolt import bolted, compiled
 
@@ -32,8 +32,11 @@ def test_stacks_are_those_of_the_new_cfi(tmp_path: Path) -> None:
             done = backtrace("--pid", str(process), "--json", *NOWHERE)
             expected = by_elfutils(process)
         (frames,) = done.threads.values()
-        assert [frame["function"] for frame in frames[:5]] == ["pause", "stop_here", "work", "outer", "main"]
         assert [frame["pc"] for frame in frames] == expected
-        unwinders.add(tuple(frame["unwinder"] for frame in frames[1:5]))
+        names = functions(frames)
+        own = names.index("stop_here")
+        assert "pause" in names[:own]  # the innermost frame, until glibc 2.41 got functions within it
+        assert names[own : own + 4] == ["stop_here", "work", "outer", "main"]
+        unwinders.add(tuple(frame["unwinder"] for frame in frames[own : own + 4]))
     assert any("dwarf" in names for names in unwinders), unwinders
     assert any("sframe" in names for names in unwinders), unwinders  # rows that still are what the CFI says

@@ -44,6 +44,7 @@ def session(
             stop: dict[str, Any] = {"first": cold, "always again": packets("bt"), "bt": execute("bt")}
             stop["chain"] = frames()
             stop["files"] = len(gdb.objfiles())
+            stop["has_vdso"] = "AT_SYSINFO_EHDR" in execute("info auxv")
             stop["compare"] = json.loads(execute("sframe compare --json"))["threads"][0]
             stop["status"] = execute("sframe status")
             # The same at the next two instructions, so that neither mode has cached data.

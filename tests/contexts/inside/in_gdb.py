@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 from pathlib import Path
 from typing import Any
 
 import gdb
 
+from sframe_unwind.report.stack import SIGNAL_FRAME
 from tests.gdb.inside.frames import KINDS, chain
 from tests.gdb.inside.program import execute, resume, run_to, stopped
 
@@ -17,6 +19,8 @@ def collect(
     program: dict[str, Any], sysroot: str, commands: list[str], by_hand: dict[str, str], folder: str
 ) -> dict[str, Any]:
     """Return the stacks at each stop, the output of the commands at the end and in a core file, and the core file.
+
+    `saved` is whether the core file has the code of the signal trampoline, of which GDB else shows zeros.
 
     :param by_hand: registers and expressions; the stack that GDB itself gives with these values comes last.
     """
@@ -36,6 +40,8 @@ def collect(
             stops.append(_frames())
         # A core file has no program to call a function in.
         live = [attempt(command) for command in [*commands, "sframe bt -ucontext make(0,0,0)"]]
+        pcs = {pc for _, text in live for pc in re.findall(rf"^#\d+ +(0x[0-9a-f]+)  {SIGNAL_FRAME}", text, re.M)}
+        trampolines = {command: attempt(command) for command in (f"output *(int *) {pc}" for pc in pcs)}
         selected = gdb.selected_frame().name()
         core = Path(folder) / "by-gdb"
         if not program["emulator"]:
@@ -50,8 +56,9 @@ def collect(
             (core,) = Path(folder).glob("qemu_*.core")
     execute(f"core-file {core}")
     dead = [attempt(command) for command in commands]
+    saved = all(attempt(command) == instruction for command, instruction in trampolines.items())
     execute("core-file")
-    return {"stops": stops, "live": live, "dead": dead, "core": str(core), "selected": selected}
+    return {"stops": stops, "live": live, "dead": dead, "core": str(core), "selected": selected, "saved": saved}
 
 
 def attempt(command: str) -> list[Any]:
@@ -65,7 +72,7 @@ def attempt(command: str) -> list[Any]:
 def _frames() -> list[dict[str, Any]]:
     return [
         {
-            "name": "<signal handler called>" if frame.type() == gdb.SIGTRAMP_FRAME else frame.name() or "??",
+            "name": SIGNAL_FRAME if frame.type() == gdb.SIGTRAMP_FRAME else frame.name() or "??",
             "pc": frame.pc(),
             "sp": int(frame.read_register("sp")) & (1 << 64) - 1,
         }
