@@ -151,13 +151,13 @@ class _Rows:
 
         :param code: the section with the function.
         """
-        file, part, changes = self._file, self._part, self._changes()
+        file, changes = self._file, self._changes()
         base = code.start if file.relative else 0
         starts = sorted(changes)
         following = 0
         with_relocations = file.relative
         quiet = self._source is None and self._by_code is None and not self._labels and not with_relocations
-        for address, raw, text in file.instructions.of(code.part(*part), part.start - base):
+        for address, raw, text in self._instructions(code, base, starts):
             at = address + base
             if quiet and not self._differs and (following == len(starts) or starts[following] >= at + len(raw)):
                 yield _new(Row, (address, raw, text, self._cells, 0, PLAIN))
@@ -169,6 +169,13 @@ class _Rows:
                 following += 1
                 if inside > at:
                     yield self._row(Instruction(inside - base, b"", ""), inside, changes[inside], ())
+
+    def _instructions(self, code: _Code, base: int, starts: Sequence[int]) -> Iterator[Instruction]:
+        """Yield the instructions; without a disassembler, pieces of bytes that end where a row begins."""
+        found, (start, end) = self._file.instructions, self._part
+        cuts = [] if found.has_texts else [at for at in starts if at > start]
+        for low, high in zip([start, *cuts], [*cuts, end]):
+            yield from found.of(code.part(low, high), low - base)
 
     def _changes(self) -> dict[int, int]:
         """Return the addresses at which a column has a row, and which columns do as bits."""
