@@ -222,9 +222,8 @@ class Disassemble(_Command):
         """Return the lines to print."""
         from gdb_plugin.commands.disassembling import disassembled
 
-        stacks = self.stacks()
         with_source, address = commands.source_and_address(arguments)
-        return disassembled(stacks, address, with_source)
+        return disassembled(self.stacks(), address, with_source)
 
 
 class Tasks(_Command):

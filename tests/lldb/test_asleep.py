@@ -11,7 +11,6 @@ import pytest
 
 from tests.gdb.compiling import tools_for
 from tests.hanging import HANG
-from tests.lldb.debuggers import PROVIDING, find
 from tests.lldb.driver import IMPORT, batch
 
 PROGRAM = """
@@ -52,12 +51,6 @@ lines = sum(1 for name in ours for line in open(sys.modules[name].__file__))
 found = [sorted(ours), lines, lldb.SBDebugger.FindDebuggerWithID(2).IsValid(), sorted(sys.modules)]
 print("state", json.dumps(found))
 """
-
-
-@pytest.fixture(params=PROVIDING)
-def lldb(request: pytest.FixtureRequest) -> str:
-    """Each LLDB that takes frames."""
-    return find(request.param)
 
 
 @pytest.fixture(scope="module")
