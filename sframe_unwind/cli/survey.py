@@ -180,7 +180,7 @@ def _show(options: argparse.Namespace, store: Store) -> int:
     if options.html:
         from sframe_unwind.survey.page import page
 
-        write(options.html, page(store, plan, __version__))
+        write(options.html, page(store, plan, __version__, Path(options.html).parent))
     if errors := summary.internal_errors(store, plan):
         path, why = errors[0]
         more = f" (and {counted(len(errors) - 1, 'more file')})" if len(errors) > 1 else ""

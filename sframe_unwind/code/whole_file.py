@@ -36,12 +36,17 @@ _MIN_PARALLEL = 256
 
 
 def check_functions(
-    checker: Checker, jobs: int = 1, progress: Progress | None = None, only: Sequence[int] | None = None
+    checker: Checker,
+    jobs: int = 1,
+    progress: Progress | None = None,
+    only: Sequence[int] | None = None,
+    reported: Sequence[int] | None = None,
 ) -> CodeVerdict:
     """Check the functions of a file.
 
     :param jobs: number of processes.
     :param only: the numbers of the functions to check, ascending; ``None``: all.  What others do is then not known.
+    :param reported: those of them whose results are returned, ascending; ``None``: all.
     """
     ranges = checker.interpreter.ranges
     chosen = range(len(ranges)) if only is None else only
@@ -50,7 +55,7 @@ def check_functions(
     left = set(later)
     checker.interpreter.unentered = frozenset(ranges[number].start for number in later)
     checker.interpreter.effects.parts = checker.interpreter.unentered
-    assembly = _Assembly(checker, chosen)
+    assembly = _Assembly(checker)
     first = [number for number in chosen if number not in left]
     done = 0
     for numbers in (first, later):
@@ -68,7 +73,7 @@ def check_functions(
             break
         for result in _results(checker, [number for number in chosen if ranges.starts[number] in again], jobs):
             assembly.add(result)
-    return assembly.verdict()
+    return assembly.verdict(chosen if reported is None else reported)
 
 
 def _results(checker: Checker, numbers: Sequence[int], jobs: int) -> Iterator[FunctionResult]:
@@ -98,14 +103,10 @@ class _Found(NamedTuple):
 
 
 class _Assembly:
-    """Combines the results for a file's functions.
+    """Combines the results for a file's functions."""
 
-    :param numbers: of the functions that are checked.
-    """
-
-    def __init__(self, checker: Checker, numbers: Sequence[int]) -> None:
+    def __init__(self, checker: Checker) -> None:
         self._checker = checker
-        self._numbers = numbers
         self._results = Results(checker.interpreter.ranges, checker.pool)
         self._continued: set[int] = set()
         self._called = Starts(checker.interpreter.ranges)
@@ -211,8 +212,11 @@ class _Assembly:
         """Return whether a function is known to be entered from elsewhere by a call."""
         return start in self._called or start in self._checker.interpreter.image.reachable
 
-    def verdict(self) -> CodeVerdict:
-        """Return how the file came out."""
+    def verdict(self, numbers: Sequence[int]) -> CodeVerdict:
+        """Return how functions of the file came out.
+
+        :param numbers: of these functions, ascending.
+        """
         parts = {
             start
             for start, result in self._results.all()
@@ -226,8 +230,8 @@ class _Assembly:
         unknown: list[Unknown] = []
         instructions = 0
         ranges = self._checker.interpreter.ranges
-        functions = FunctionVerdicts(ranges, self._numbers)
-        for function in map(ranges.__getitem__, self._numbers):
+        functions = FunctionVerdicts(ranges, numbers)
+        for function in map(ranges.__getitem__, numbers):
             result = self._results.get(function.start) if function.start not in parts else None
             found = self._found(function, result, elsewhere.get(function.start, []))
             instructions += found.instructions

@@ -23,6 +23,7 @@ from sframe_unwind.errors import FileError
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.verify.code_report import CodeFinding, CodeReport, report
 from sframe_unwind.verify.code_tables import CfiTable, OrcRules, SFrameTable, function_ranges
+from sframe_unwind.verify.needed import chosen, needed
 from sframe_unwind.verify.plan import Plan
 from sframe_unwind.verify.terms import Side
 from sframe_unwind.verify.verdict import Disagreement, Function, Line, Outcome, Verdict, Words
@@ -44,7 +45,13 @@ def check_elf(
     :raises SFrameError: the package that decodes the code is not installed.
     """
     sframe = SFrameTable(sections) if sections else None
-    found = check_functions(checker_of(binary, sframe, plan, wanted), plan.jobs, plan.progress)
+    checker = checker_of(binary, sframe, plan, wanted)
+    if plan.only is None:
+        found = check_functions(checker, plan.jobs, plan.progress)
+    else:
+        found = check_functions(
+            checker, plan.jobs, only=needed(checker, binary, plan.only), reported=chosen(checker, plan.only)
+        )
     entries = len(sframe.ranges()) if sframe is not None and sframe.is_divided else None
     return found._replace(sframe_entries=entries)
 

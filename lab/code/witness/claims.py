@@ -206,8 +206,10 @@ class Claims:
         if kind == SCALED:
             start = self._value(expression[1], step)
             return None if start is None else start + GRANULES * int(expression[2])
+        if kind not in (ADD, SUBTRACT, AND, SHIFT_LEFT, SHIFT_RIGHT, EXTEND):
+            return None  # the tuples in expressions of other kinds need not be expressions
         operands = [self._value(operand, step) for operand in expression[1:] if isinstance(operand, tuple)]
-        if kind not in (ADD, SUBTRACT, AND, SHIFT_LEFT, SHIFT_RIGHT, EXTEND) or None in operands:
+        if None in operands:
             return None
         first = operands[0]
         assert first is not None

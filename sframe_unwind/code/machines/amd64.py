@@ -366,10 +366,13 @@ _RELATIVE = re.compile(r"(-?)0x([0-9a-f]+)\(%rip\)")
 
 
 def _reference(text: str, end: int) -> int | None:
-    if target := _TARGET.search(text):
-        return int(target[1], 16)
-    relative = _RELATIVE.search(text)
-    return None if relative is None else end + int(relative[1] + relative[2], 16)
+    if "(%rip)" in text:
+        relative = _RELATIVE.search(text)
+        return None if relative is None else end + int(relative[1] + relative[2], 16)
+    if "%" in text or "$" in text or "(" in text:  # most instructions
+        return None
+    target = _TARGET.search(text)
+    return None if target is None else int(target[1], 16)
 
 
 def _condition(helper: str, constants: Sequence[int]) -> tuple[str, int] | None:
