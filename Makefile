@@ -1,6 +1,6 @@
 # Everything runs in .venv, which `make setup` makes; nothing here needs more than python3, make and apt.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo quick test test-all test-rest lint bench real-programs profile-study readers test-kernel survey shell-files clean
+.PHONY: help setup setup-demo demo quick test test-all test-rest lint bench real-programs profile-study readers conformance test-kernel survey shell-files clean
 
 PY := .venv/bin/python
 # To select tests: make test PYTEST_FLAGS='-k walk'
@@ -52,6 +52,9 @@ profile-study: setup ## record real programs, and unwind their samples by each m
 
 readers: setup ## run libsframe, glibc's reader, LLVM's and others on the same sections (docs/readers.md)
 	@$(PY) -m lab.readers
+
+conformance: setup ## make the test cases for decoders in conformance/ anew
+	@$(PY) -m lab.readers.conformance
 
 test-kernel: setup ## boot Linux kernels, one of them with SFrame, in QEMU under GDB and LLDB
 	@$(PY) tools/kernel.py

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gdb
-
-from gdb_plugin import commands
-from gdb_plugin.waking import Plugin
+from gdb_plugin.commands import commands
+from gdb_plugin.lifecycle.waking import Plugin
+from gdb_plugin.version import IS_SUPPORTED, VERSION
 
 _started = False
 
@@ -15,10 +14,10 @@ def start() -> None:
     global _started
     if _started:
         return
-    if not hasattr(gdb, "PendingFrame") or not hasattr(gdb.PendingFrame, "level"):
-        from gdb_plugin.reporting import show
+    if not IS_SUPPORTED:
+        from gdb_plugin.interface.reporting import show
 
-        show(f"needs GDB 13 or later, this is GDB {gdb.VERSION}")
+        show(f"needs GDB 13 or later, this is GDB {VERSION}")
         return
     plugin = Plugin()
     commands.register(plugin)

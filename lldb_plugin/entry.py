@@ -81,6 +81,12 @@ class Explain(Entry):
     shared = commands.EXPLAIN
 
 
+class Disassemble(Entry):
+    """``sframe disassemble``."""
+
+    shared = commands.DISASSEMBLE
+
+
 class Tasks(Entry):
     """``sframe tasks``."""
 

@@ -35,6 +35,7 @@ _COMMANDS = (
     ("bt", "Backtrace"),
     ("compare", "Compare"),
     ("explain", "Explain"),
+    ("disassemble", "Disassemble"),
     ("tasks", "Tasks"),
     ("convert", "Convert"),
 )

@@ -24,6 +24,7 @@ try:
         Backtrace,
         Compare,
         Convert,
+        Disassemble,
         Explain,
         Generate,
         Mode,

@@ -41,8 +41,8 @@ errors                :class:`SFrameError` is the base of all; a :class:`FormatE
 Addresses are integers of 64 bits, sizes are in bytes, registers are DWARF register numbers.  Whatever the bytes are,
 each error is an :class:`SFrameError`, and an address without SFrame is not an error.
 
-Only :func:`load` and :func:`verify_file` need a package, pyelftools.  Names outside ``__all__`` are private and change
-without notice.  ``docs/api.md`` has longer programs.
+No package is needed.  Names outside ``__all__`` are private and change without notice.  ``docs/api.md`` has longer
+programs.
 """
 
 from __future__ import annotations
@@ -156,8 +156,7 @@ __all__ = [
     "verify_file",
 ]
 
-# The module of each name.  Nothing is imported before it is asked for: a debugger's Python may lack pyelftools, and a
-# command imports what it needs alone.
+# The module of each name.  Nothing is imported before it is asked for: a command or a plugin needs few of them.
 _NAMES = {
     "errors": (
         "EncodeError FileError FormatError MemoryReadError NoSFrameError ProcessError SFrameError StepError"

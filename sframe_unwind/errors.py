@@ -71,6 +71,10 @@ class FileError(SFrameError):
     """A file cannot be read, or is not of the expected kind; the message names the file."""
 
 
+class DecompressionError(FileError):
+    """Compressed data is damaged, or nothing here decompresses it; the message names what would."""
+
+
 PACKAGES = {
     "gdb": "gdb-for-pwndbg",
     "lldb": "lldb-for-pwndbg",

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests import tiers, transcripts
+from sframe_unwind import cli
+from tests import schemas, tiers, transcripts
 from tests.abis import summary
 from tests.hanging import WHOLE_TEST
 from tests.missing import fixed_addresses_needed
@@ -68,6 +69,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=[item for item in items if not chosen[item]])
     items[:] = [item for item in items if chosen[item]]
     items.sort(key=lambda item: item.path != _BUILDS_A_KERNEL)
+
+
+@pytest.fixture(autouse=True)
+def _schemas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check the JSON of all commands that tests run in this process against its schema."""
+    monkeypatch.setattr(cli, "_run", schemas.checked(cli._run))
 
 
 @pytest.fixture

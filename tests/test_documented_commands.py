@@ -24,7 +24,8 @@ def pages() -> dict[str, str]:
 
     The list of changes is left out: it also names what older versions had.
     """
-    found = [*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("conformance/*.md")]
+    folders = ("", "docs", "conformance", "lab")
+    found = [page for folder in folders for page in (CHECKOUT / folder).glob("*.md")]
     texts = {str(page.relative_to(CHECKOUT)): page.read_text(encoding="utf-8") for page in found}
     return {page: text.replace("\\\n", " ") for page, text in texts.items() if page != "CHANGELOG.md"}
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -20,6 +22,7 @@ import pytest
 from sframe_unwind import arch
 from sframe_unwind.cli import main
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber
+from tests.hanging import HANG
 from tests.samples.build import build
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -32,6 +35,7 @@ WORDS = {
     "Adding a rule of `lint`": re.compile("MASK_FDE"),
     "Adding an output of `verify`": re.compile(r"sframe_unwind\.verify\.page"),
     "Adding a command to both debuggers": re.compile("TASKS|Tasks"),
+    "Adding a version of GDB or LLDB": re.compile("_MAJOR|native_fails"),
     "Adding an operation of DWARF expressions": re.compile(r"_BREG0|DW_OP_breg.*"),
     "Adding a method of `perf`": re.compile(r"by_sframe_of_linux|sframe-linux"),
     "Adding a tool that rewrites files": re.compile("BOLT_NOTE|BOLT_ORIGINAL"),
@@ -149,3 +153,36 @@ def test_new_architecture_needs_no_other_file(
         assert answers(other) == expected
     assert main(["dump", str(other)]) == 2
     assert "EM_RISCV" in capsys.readouterr().err
+
+
+VERSION_4 = """
+import sys
+from sframe_unwind.sframe import constants
+
+constants.VERSIONS = (1, 2, 3, 4)
+constants.NEWEST = 4
+for table in (constants.KNOWN_FLAGS, constants.FEATURES):
+    table[4] = table[3]
+from sframe_unwind.sframe import header
+
+for table in (header.FDE_LAYOUTS, header.FDE_SIZES):
+    table[4] = table[3]
+from sframe_unwind.cli import main
+
+sys.exit(main(sys.argv[1:]))
+"""
+"""Runs a command where a version 4 with the layout and the features of version 3 is in the files of the list."""
+
+
+@pytest.mark.parametrize("command", ["dump", "verify"])
+def test_new_version_needs_no_other_file(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program, other = build("callback", "amd64", 3), tmp_path / "program"
+    content = program.read_bytes()
+    assert content.count(b"\xe2\xde\x03") == 1
+    other.write_bytes(content.replace(b"\xe2\xde\x03", b"\xe2\xde\x04"))
+    main([command, "--json", str(program)])
+    expected = capsys.readouterr().out.replace(str(program), str(other)).replace('"version": 3', '"version": 4')
+    assert main([command, "--json", str(other)]) == 2
+    line = [sys.executable, "-c", VERSION_4, command, "--json", str(other)]
+    done = subprocess.run(line, cwd=CHECKOUT, capture_output=True, text=True, timeout=HANG, check=False)
+    assert done.stdout == expected, done.stderr

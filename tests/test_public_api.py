@@ -26,7 +26,7 @@ WITHOUT_PYELFTOOLS = """
 import sys
 sys.modules["elftools"] = None  # importing it fails
 import sframe_unwind
-for name in sorted({*sframe_unwind.__all__} - {"load", "verify_file", "Verdict", "Disagreement"}):
+for name in sframe_unwind.__all__:
     getattr(sframe_unwind, name)
 """
 
@@ -82,7 +82,7 @@ def test_importing_the_package_imports_nothing_else() -> None:
     assert run(IMPORTS_NOTHING).stderr.strip() == ""
 
 
-def test_only_files_need_pyelftools() -> None:
+def test_no_name_needs_pyelftools() -> None:
     assert run(WITHOUT_PYELFTOOLS).stderr == ""
 
 

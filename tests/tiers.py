@@ -17,8 +17,8 @@ REST = "rest"
 """The selection of what `all` has and `test` has not."""
 
 QUICK_FOLDERS = (
-    *("arch", "cfi", "cli", "debugger", "elf", "image", "lint", "orc", "report", "sframe", "source", "translation"),
-    *("unwind", "verify"),
+    *("arch", "cfi", "cli", "debugger", "decompression", "elf", "image", "lint", "orc", "report", "sframe", "source"),
+    *("translation", "unwind", "verify"),
 )
 """The folders without a debugger: core, format, and the command line in process.  Files at the top are the same."""
 
@@ -30,7 +30,7 @@ WITHOUT_QUICK: Mapping[str, str] = {
     "tests/cli/test_readelf.py": "all builds of all samples",
     "tests/cli/test_shells.py": "shells",
     "tests/cli/test_starting.py": "the start of processes",
-    "tests/image/test_rewritten.py": "a tool that rewrites files",
+    "tests/elf/test_rewritten.py": "a tool that rewrites files",
     "tests/lint/test_producers.py": "several linkers and compilers",
     "tests/report/test_page.py": "a browser",
     "tests/sframe/test_properties.py": "random sections by the thousand",

@@ -1,1 +1,1 @@
-"""Tools for building and testing: set-up, toolchains, real programs, the demonstration, and the README's picture."""
+"""Tools for building and testing: set-up, toolchains, the demonstration, and the README's picture."""

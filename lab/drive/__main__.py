@@ -19,9 +19,12 @@ from lab.drive import corners, session
 from lab.drive.building import built
 from lab.drive.channel import Died, Hang
 from lab.drive.debuggers import DEBUGGERS, MODES, STRICT, WITHOUT, Debugger
+from lab.drive.dimensions import corner_of
 from lab.drive.programs import BUILDS, Build, named
 from lab.drive.scene import Scene
 from lab.drive.session import Kind, Outcome
+
+_WITH = "with --corners: the session has this value, as in mode=auto or version=none"
 
 
 def main() -> int:
@@ -38,12 +41,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, metavar="SEED", help="this session alone")
     parser.add_argument("--show", action="store_true", help="with --seed: show what was typed and what was printed")
     parser.add_argument("--corners", action="store_true", help="where builds, clients, places and modes meet")
+    parser.add_argument("--with", action="append", default=[], dest="wanted", metavar="DIMENSION=VALUE", help=_WITH)
     options = parser.parse_args()
+    wanted = dict(pair.split("=", 1) for pair in options.wanted)
     if options.corners:
         if options.program or options.mode:
-            parser.error("--corners: the seed chooses program and mode")
+            parser.error("--corners: the seed chooses program and mode; see --with")
         if options.seed is not None and options.show:
-            return corners.show(options.seed, DEBUGGERS[(options.debugger or list(DEBUGGERS))[0]])
+            return corners.show(options.seed, DEBUGGERS[(options.debugger or list(DEBUGGERS))[0]], wanted)
     build = named(options.program) if options.program else None
     debuggers = options.debugger or list(DEBUGGERS)
     modes = tuple(options.mode or MODES)
@@ -53,13 +58,14 @@ def main() -> int:
 
     def one(seed: int, debugger: Debugger) -> Outcome:
         if options.corners:
-            return corners.run(seed, debugger, judges_speed=True)
+            corner = corner_of(seed, debugger.is_gdb, debugger.has_adapter, wanted)
+            return corners.run(seed, debugger, corner, judges_speed=True)
         return session.run(seed, debugger, modes, build, options.length)
 
     status, outcomes = _campaign(debuggers, seeds, one, options.jobs, options.log)
     if options.corners:
         for name in debuggers:
-            print(f"{name}:", *corners.met(outcomes, DEBUGGERS[name]), sep="\n")
+            print(f"{name}:", *corners.met(outcomes, DEBUGGERS[name], wanted), sep="\n")
     return status
 
 

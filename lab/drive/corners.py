@@ -22,7 +22,7 @@ from lab.drive import places
 from lab.drive.channel import Channel, Died, Hang
 from lab.drive.clients import Adapter, MachineInterface, Script
 from lab.drive.debuggers import STRICT, WITHOUT, Debugger
-from lab.drive.dimensions import LIVE, REMOTE, Corner, all_pairs, corner_of, coverage
+from lab.drive.dimensions import DISTANT, LIVE, NOBODY, REMOTE, SHALLOW, Corner, all_pairs, corner_of, coverage
 from lab.drive.makings import Making, made
 from lab.drive.menu import Lines, State
 from lab.drive.programs import Build
@@ -63,10 +63,16 @@ class CornerScene(Scene):
         return self.debugger.first_lines(self.terminal) if self.corner["client"] == "batch" else ()
 
     def start(self, rng: random.Random) -> Lines:
+        others = [] if self.corner["others"] == NOBODY else [f"drive-{self.corner['others']}"]
+        lines = [*others, *self._start(rng)]
+        # Its main has another name below a recursion.
+        return [_MAIN.sub("program_main", line) for line in lines] if self.corner["depth"] != SHALLOW else lines
+
+    def _start(self, rng: random.Random) -> Lines:
         if self._core is not None:
             return places.core_start(self.debugger, self._core, self.executable)
-        if self.corner["place"] == REMOTE:
-            return places.remote_start(self.build, self.executable, rng)
+        if self.corner["place"] in (REMOTE, DISTANT):
+            return places.remote_start(self.build, self.executable, rng, self.corner["place"] == DISTANT)
         if self.corner["client"] == "dap":
             return ["launch " + json.dumps([str(self.executable), [rng.choice(self.build.program.functions)]])]
         return super().start(rng)
@@ -114,6 +120,7 @@ class CornerScene(Scene):
         return self.debugger.command(self.executable, mode, more=more)
 
 
+_MAIN = re.compile(r"(?<=break )main\b|(?<=-n )main\b")
 _SERVED = ("script", "async-script", "two")
 _LEFT_OUT = ("return",)
 
@@ -208,16 +215,22 @@ def _compare(
         outcome.failures[mode] = failure
 
 
-def met(outcomes: Iterable[Outcome], debugger: Debugger) -> Iterator[str]:
-    """Return the table of the pairs of values that met in the compared sessions of a debugger."""
+def met(outcomes: Iterable[Outcome], debugger: Debugger, wanted: Corner) -> Iterator[str]:
+    """Return the table of the pairs of values that met in the compared sessions of a debugger.
+
+    :param wanted: values of all corners; see :func:`corner_of`.
+    """
     own = (outcome for outcome in outcomes if outcome.debugger == debugger.name and not outcome.dropped)
-    corners = [corner_of(outcome.seed, debugger.is_gdb, debugger.has_adapter) for outcome in own]
+    corners = [corner_of(outcome.seed, debugger.is_gdb, debugger.has_adapter, wanted) for outcome in own]
     return coverage(corners, all_pairs(debugger.is_gdb, debugger.has_adapter))
 
 
-def show(seed: int, debugger: Debugger) -> int:
-    """Print the input and output in the session of a seed; return 1 if anything differs."""
-    corner = corner_of(seed, debugger.is_gdb, debugger.has_adapter)
+def show(seed: int, debugger: Debugger, wanted: Corner) -> int:
+    """Print the input and output in the session of a seed; return 1 if anything differs.
+
+    :param wanted: values of the corner; see :func:`corner_of`.
+    """
+    corner = corner_of(seed, debugger.is_gdb, debugger.has_adapter, wanted)
     program = made(corner, seed, debugger.is_gdb).file
     print(f"{' '.join(f'{name}={value}' for name, value in corner.items())}\nprogram: {program}")
     moves: list[Move] = []

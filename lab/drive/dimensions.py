@@ -28,11 +28,17 @@ CORES = {
     False: ("gcore", "kernel", "save-stack", "save-modified-memory", "save-full", "minidump"),
 }
 """Kinds of core files, for GDB and for LLDB."""
-LIVE, REMOTE = "live", "remote"
+LIVE, REMOTE, DISTANT = "live", "remote", "distant"
+"""Places that are not core files: a process, local or at a debug server, which can be 20 ms away."""
 COMPACT, NO_SFRAME = "3-compact", "none"
 """Versions: version 3, made smaller by `convert --compact`; and a program without SFrame."""
-BOLT, OBJCOPY = "bolt", "objcopy"
-"""Tools that rewrite a linked program: BOLT moves code, and knows nothing of SFrame; objcopy writes the file anew."""
+BOLT, OBJCOPY, STRIP, PATCHELF = "bolt", "objcopy", "strip", "patchelf"
+"""Tools that rewrite a linked program: BOLT moves code, and knows nothing of SFrame; objcopy and strip (which removes
+debug information) write the file anew, and patchelf moves segments and section headers."""
+SHALLOW = "0"
+"""The depth of a program whose main calls its functions itself; otherwise, the number of frames between."""
+NOBODY, LISTENER, PROMPT = "nobody", "listener", "prompt"
+"""What else is in the debugger: a script that listens to its events, or a prompt that shows the selected frame."""
 
 _BUILDS = {
     "program": ("calls", "stubs", "jumps", "objects", "methods"),
@@ -43,7 +49,8 @@ _BUILDS = {
     "position": ("pie", "fixed", "static", "static-pie"),
     "tables": (WHOLE, DEBUG_FRAME, ONE_CFI, SOME_CFI, NO_CFI, GONE, ONE_SFRAME, ONE_BOTH),
     "symbols": ("all", "stripped", "headless"),
-    "rewritten": ("no", BOLT, OBJCOPY),
+    "rewritten": ("no", BOLT, OBJCOPY, STRIP, PATCHELF),
+    "depth": (SHALLOW, "10", "300", "3000", "20000"),
 }
 CLIENTS = {
     True: ("batch", "terminal", "script", "mi", "dap"),
@@ -61,8 +68,9 @@ def dimensions(is_gdb: bool, has_adapter: bool) -> dict[str, tuple[str, ...]]:
     :param has_adapter: whether there is a DAP adapter for the debugger.
     """
     clients = tuple(client for client in CLIENTS[is_gdb] if client != "dap" or has_adapter)
-    places = (LIVE, *([REMOTE] if is_gdb else []), *CORES[is_gdb])
-    return {**_BUILDS, "client": clients, "place": places, "mode": (*MODES, STRICT)}
+    places = (LIVE, *([REMOTE, DISTANT] if is_gdb else []), *CORES[is_gdb])
+    others = (NOBODY, LISTENER, *([PROMPT] if is_gdb else []))
+    return {**_BUILDS, "client": clients, "place": places, "others": others, "mode": (*MODES, STRICT)}
 
 
 def possible(corner: Corner) -> bool:
@@ -97,6 +105,17 @@ def possible(corner: Corner) -> bool:
         bolted and (corner.get("linker", "ld") != "ld" or corner.get("program") in THROWING),
         # A section that is made smaller describes the code before BOLT.
         bolted and corner.get("version") == COMPACT,
+        # In a static program, there is nothing for patchelf to change.
+        corner.get("rewritten") == PATCHELF and static,
+        # It moves lld's `.sframe` of version 3, whose addresses are relative to their place: it then describes nothing.
+        corner.get("rewritten") == PATCHELF
+        and corner.get("linker") == "lld"
+        and (tables in (*LACKING, ONE_SFRAME) or corner.get("version") == COMPACT),
+        # These ask for all frames at each stop, which takes GDB and LLDB minutes.
+        corner.get("depth") == "20000" and corner.get("client") in ("mi", "script", "async-script", "two"),
+        # Only people have prompts, and an adapter executes no command before it starts the program.
+        corner.get("others") == PROMPT and corner.get("client", "batch") not in ("batch", "terminal"),
+        corner.get("others", NOBODY) != NOBODY and corner.get("client") in ("dap", "two"),
     )
     return not any(impossible)
 
@@ -111,8 +130,10 @@ _PLAIN: Corner = {
     "tables": "whole",
     "symbols": "all",
     "rewritten": "no",
+    "depth": SHALLOW,
     "client": "batch",
     "place": "live",
+    "others": NOBODY,
     "mode": "always",
 }
 
@@ -148,7 +169,7 @@ def _completed(begun: Corner, space: dict[str, tuple[str, ...]], rng: random.Ran
     missing = next((name for name in space if name not in begun), None)
     if missing is None:
         return {name: begun[name] for name in space}
-    weights = {LIVE: 8.0, WHOLE: 2.0}
+    weights = {LIVE: 8.0, WHOLE: 2.0, SHALLOW: 4.0, NOBODY: 4.0}
     for value in sorted(space[missing], key=lambda value: -(rng.random() ** (1 / weights.get(value, 1.0)))):
         found = _completed({**begun, missing: value}, space, rng)
         if found is not None:
@@ -177,14 +198,24 @@ def round_of_corners(number: int, is_gdb: bool, has_adapter: bool) -> tuple[Corn
 
 
 _CANDIDATES = 30
-ROUND = 100
-"""Number of corners in a round.  The search needs 61 to 83, so a seed gives its round without the earlier rounds."""
+ROUND = 120
+"""Number of corners in a round.  The search needs 83 to 99, so a seed gives its round without the earlier rounds."""
 
 
-def corner_of(seed: int, is_gdb: bool, has_adapter: bool) -> Corner:
-    """Return the corner of a session."""
+def corner_of(seed: int, is_gdb: bool, has_adapter: bool, wanted: Corner | None = None) -> Corner:
+    """Return the corner of a session.
+
+    :param wanted: values that it has whatever the seed; the others are then random, but for the mode.
+    :raises ValueError: the wanted values cannot meet.
+    """
+    space = dimensions(is_gdb, has_adapter)
+    if wanted and set(wanted) != {"mode"}:
+        chosen = _completed(dict(wanted), space, random.Random(f"corner {seed}"))
+        if chosen is None or any(value not in space.get(name, ()) for name, value in wanted.items()):
+            raise ValueError(f"no such corner: {wanted}")
+        return chosen
     number, place = divmod(seed, ROUND)
-    return round_of_corners(number, is_gdb, has_adapter)[place]
+    return {**round_of_corners(number, is_gdb, has_adapter)[place], **(wanted or {})}
 
 
 def coverage(corners: Iterable[Corner], wanted: frozenset[Pair]) -> Iterator[str]:
@@ -193,7 +224,7 @@ def coverage(corners: Iterable[Corner], wanted: frozenset[Pair]) -> Iterator[str
     for corner in corners:
         met |= pairs_of(corner)
     names = list(dict.fromkeys(name for pair in sorted(wanted) for name, _ in pair))
-    names = [name for name in (*_BUILDS, "client", "place", "mode") if name in names]
+    names = [name for name in (*_BUILDS, "client", "place", "others", "mode") if name in names]
     yield "| pairs met | " + " | ".join(names[1:]) + " |"
     yield "|---|" + "--:|" * (len(names) - 1)
     for row, first in enumerate(names[:-1]):

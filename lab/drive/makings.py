@@ -25,7 +25,10 @@ from lab.drive.dimensions import (
     ONE_BOTH,
     ONE_CFI,
     ONE_SFRAME,
+    PATCHELF,
+    SHALLOW,
     SOME_CFI,
+    STRIP,
     Corner,
 )
 from lab.drive.programs import PROGRAMS, Program
@@ -53,8 +56,12 @@ _POSITION = {
 }
 _BASE = {"pie": 0x555555554000, "fixed": 0, "static": 0}
 """The address at which Linux loads a program if addresses are not randomised."""
-_OUTPUT = {BOLT: ["-o"], OBJCOPY: []}
+_OUTPUT = {BOLT: ["-o"], OBJCOPY: [], STRIP: ["-o"], PATCHELF: ["--output"]}
 """The option before the name of the file that a rewriting tool writes."""
+_BELOW = "depth.c"
+"""The source, in the folder `sources`, of the functions between main and that of the program."""
+_RECURSION = ("descend", "hop")
+"""These functions."""
 _OTHER_NAMES = "other names"
 """Marks a copy with other names in its symbol table, and without debug information."""
 
@@ -83,8 +90,9 @@ def made(corner: Corner, seed: int, is_gdb: bool = True) -> Making:
     """
     program = PROGRAMS[corner["program"]]
     command, rewriting = _command(corner, program), _rewriting(corner)
+    sources = (*program.sources, *([_BELOW] if corner["depth"] != SHALLOW else []))
     digest = hashlib.sha256(repr([command, *rewriting]).encode())
-    for source in program.sources:
+    for source in sources:
         digest.update((FOLDER / source).read_bytes())
     digest.update(Path(cutting.__file__).read_bytes())
     folder = CACHE / f"corner-{program.name}-{digest.hexdigest()[:16]}"
@@ -95,7 +103,7 @@ def made(corner: Corner, seed: int, is_gdb: bool = True) -> Making:
             temporary = Path(tempfile.mkdtemp(dir=CACHE))
             try:
                 built = temporary / "built"
-                run_tool([*command, *(str(FOLDER / name) for name in program.sources), "-o", str(built)], FOLDER)
+                run_tool([*command, *(str(FOLDER / name) for name in sources), "-o", str(built)], FOLDER)
                 if rewriting:
                     run_tool([*rewriting, str(built), *_OUTPUT[corner["rewritten"]], str(temporary / "new")], FOLDER)
                     (temporary / "new").replace(built)
@@ -110,7 +118,13 @@ def _rewriting(corner: Corner) -> list[str]:
     """Return the command that rewrites the linked program, without its files; empty: none does."""
     if corner["rewritten"] == BOLT:
         return [bolt_path() or "llvm-bolt", "-lite=0", "-reorder-blocks=reverse"]
-    return [str(toolchain("amd64", 3) / "objcopy")] if corner["rewritten"] == OBJCOPY else []
+    tools = toolchain("amd64", 3)
+    commands = {
+        OBJCOPY: [str(tools / "objcopy")],
+        STRIP: [str(tools / "strip"), "--strip-debug"],
+        PATCHELF: ["patchelf", "--set-rpath", "/a/folder/that/is/not/there/and/has/a/long/name"],
+    }
+    return commands.get(corner["rewritten"], [])
 
 
 def _command(corner: Corner, program: Program) -> list[str]:
@@ -125,6 +139,7 @@ def _command(corner: Corner, program: Program) -> list[str]:
         plt = tuple(flag.replace(",-z,ibtplt", "") for flag in plt)
     return [
         *("g++" if cxx else "gcc", f"-{corner['level']}", *common, STANDARDS[Path(program.sources[0]).suffix]),
+        *((f"-DDEPTH={corner['depth']}", "-Dmain=program_main") if corner["depth"] != SHALLOW else ()),
         *(("-fno-exceptions", "-fno-rtti") if cxx and not program.exceptions else ()),
         *_UNWIND[corner["tables"] != DEBUG_FRAME],
         *_POSITION[corner["position"]],
@@ -138,7 +153,7 @@ def _cut(corner: Corner, seed: int, program: Program, folder: Path, is_gdb: bool
     built = folder / "built"
     known = {function.name: function for function in cutting.functions(built)}
     present = [name for name in program.functions if name in known]
-    chosen = _chosen(corner["tables"], seed, present)
+    chosen = _chosen(corner["tables"], seed, [*present, *(_RECURSION if corner["depth"] != SHALLOW else ())])
     starts = {known[name].start for name in chosen}
     covered = {} if corner["version"] == NO_SFRAME else cutting.covered(built)
     assert starts <= covered.keys()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import resource
 import subprocess
+import sys
 from pathlib import Path
 
 from lab.drive import lldb_commands
 from lab.drive.debuggers import DEBUGGERS, INSIDE, WITHOUT, Debugger
-from lab.drive.dimensions import LIVE, REMOTE
+from lab.drive.dimensions import DISTANT, LIVE, REMOTE
 from lab.drive.menu import Choice, Lines, State, pick
 from lab.drive.programs import Build
 from lab.real_programs import ProgramError
@@ -28,13 +29,17 @@ _STOPS = 3
 
 def is_core(place: str) -> bool:
     """Return whether the program is in a core file."""
-    return place not in (LIVE, REMOTE)
+    return place not in (LIVE, REMOTE, DISTANT)
 
 
-def remote_start(build: Build, executable: Path, rng: random.Random) -> Lines:
+_WITH_GDB = "setpriv --pdeathsig KILL "
+"""Before a server: one whose GDB ends while the program runs polls the closed connection for ever."""
+
+
+def remote_start(build: Build, executable: Path, rng: random.Random, is_distant: bool) -> Lines:
     """Return the lines that connect GDB to a server with the program, and bring it to its first stop."""
-    # A server whose GDB ends while the program runs polls the closed connection for ever: the kernel ends it with GDB.
-    server = f"exec setpriv --pdeathsig KILL gdbserver --wrapper sh {INSIDE / 'redirect.sh'} -- - {executable}"
+    delayed = f"{_WITH_GDB}{sys.executable} {INSIDE / 'delayed.py'} " if is_distant else ""
+    server = f"exec {delayed}{_WITH_GDB}gdbserver --wrapper sh {INSIDE / 'redirect.sh'} -- - {executable}"
     first = "main" if "main" in build.program.functions else rng.choice(build.program.functions)
     return [f"target remote | {server}", "drive-fix", f"tbreak {first}", "continue"]
 

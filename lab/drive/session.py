@@ -256,7 +256,7 @@ def replay(moves: Sequence[Move], scene: Scene, mode: str, differences: Differen
 
 
 PLACE = ("live", "exit", "process", "error", "thread", "frames", "end", "stop", "selected", "output")
-CONTENTS = ("locals", "outer", "registers", "text")
+CONTENTS = ("locals", "outer", "registers", "heard", "text")
 """Parts that stay different once they are, but do not change where the program goes: the session continues."""
 
 

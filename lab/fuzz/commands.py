@@ -12,9 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 import pytest
-from elftools.elf import elffile
 
-from lab.fuzz.structs import KeptStructs
 from lab.fuzz.target import WrongAnswerError
 from sframe_unwind import cli
 from sframe_unwind.cli.status import OUT_OF_MEMORY
@@ -47,7 +45,6 @@ def quick() -> Iterator[None]:
     """Let each command use cached parsers, and print the traceback of an internal error."""
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(cli, "parser", _parser)
-        changed.setattr(elffile, "ELFStructs", KeptStructs)
         changed.setenv(TRACEBACK, "1")
         yield
 

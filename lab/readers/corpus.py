@@ -1,19 +1,13 @@
 """The cases: sections made from descriptions, with the row for each of some addresses.
 
-    python -m lab.readers.corpus FOLDER
-
-writes them as ``conformance/README.md`` describes.  What is expected is computed from the descriptions, without
-decoding.
+What is expected is computed from the descriptions, without decoding.
 """
 
 from __future__ import annotations
 
 import functools
-import json
 import struct
-import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from lab.readers.notation import Row, of_rule
@@ -36,12 +30,13 @@ _MAX_ADDRESSES = 60
 _COMBINATIONS = [
     (version, abi) for version in (1, 2, 3) for abi in AbiNumber if version > 1 or abi is not AbiNumber.S390X_ENDIAN_BIG
 ]
-_SHORT = {
+SHORT = {
     AbiNumber.AARCH64_ENDIAN_BIG: "aarch64be",
     AbiNumber.AARCH64_ENDIAN_LITTLE: "aarch64",
     AbiNumber.AMD64_ENDIAN_LITTLE: "amd64",
     AbiNumber.S390X_ENDIAN_BIG: "s390x",
 }
+"""The names of the ABIs in names of cases."""
 Rules = Sequence[tuple[int, UnwindRule]]
 
 
@@ -92,7 +87,7 @@ class Maker:
         self.version, self.abi = version, abi
         self.arch: Arch = ARCH_BY_ABI[abi]
         self.table = usual_table(version, abi)
-        self.prefix = f"v{version}-{_SHORT[abi]}"
+        self.prefix = f"v{version}-{SHORT[abi]}"
 
     def rule(
         self, offset: int = 16, from_fp: bool = False, ra: int = 0, fp: int = 0, signed: bool = False
@@ -346,31 +341,3 @@ def cases() -> tuple[Case, ...]:
     """Return all cases.  No two have the same name."""
     found = (case for version, abi in _COMBINATIONS for case in Maker(version, abi).cases())
     return (*found, *_malformed_old(1), *_malformed_old(2), *malformed())
-
-
-def to_json(case: Case) -> dict[str, Any]:
-    """Return a case as it is written to ``cases.json``."""
-    expected = [{"pc": pc, "row": row} for pc, row in case.expected] if case.is_valid else None
-    return {
-        "name": case.name,
-        "tests": case.tests,
-        "section": f"{case.name}.sframe",
-        "address": case.address,
-        "valid": case.is_valid,
-        "expected": expected,
-    }
-
-
-def write(folder: Path) -> int:
-    """Write all cases, and return how many there are."""
-    folder.mkdir(parents=True, exist_ok=True)
-    made = cases()
-    for case in made:
-        (folder / f"{case.name}.sframe").write_bytes(case.section)
-    text = ",\n".join(json.dumps(to_json(case)) for case in made)
-    (folder / "cases.json").write_text(f"[\n{text}\n]\n", encoding="utf-8")
-    return len(made)
-
-
-if __name__ == "__main__":
-    print(f"{write(Path(sys.argv[1]))} cases")

@@ -10,8 +10,9 @@ import lldb
 from lldb_plugin.commands import expressions, program_file, stacks
 from lldb_plugin.commands.contexts import Contexts
 from lldb_plugin.commands.conversion import Conversions
+from lldb_plugin.commands.disassembling import disassembled
 from lldb_plugin.lifecycle.engine import Engine
-from lldb_plugin.process import modules
+from lldb_plugin.process import modules, places
 from lldb_plugin.version import lacks
 from sframe_unwind.debugger import commands, output
 from sframe_unwind.debugger.code_judge import CodeJudge, code_lines
@@ -45,6 +46,7 @@ class Commands:
             commands.BACKTRACE: self._backtrace,
             commands.COMPARE: self._compare,
             commands.EXPLAIN: self._explain,
+            commands.DISASSEMBLE: self._disassemble,
             commands.TASKS: self._tasks,
             commands.CONVERT: self._convert,
         }
@@ -138,6 +140,24 @@ class Commands:
             address, frame = stacks.selected(snapshot)
         lines = explain.explain(snapshot.process.modules, address, stacks.describe(snapshot, address), frame)
         return [*lines, *code_lines(stacks.code(snapshot), address)]
+
+    def _disassemble(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
+        """Return the listing of a function."""
+        target = context.GetTarget()
+        with_source, expression = commands.source_and_address(arguments)
+        if expression and not _has_process(context):
+            code = program_file.code(target)
+            address = expressions.address_of(context, expression)
+            return disassembled(target, places.in_file(target), code, pc=address, frame=None, with_source=with_source)
+        (thread,) = _threads(context, arguments)
+        snapshot = stacks.take(self._session, thread)
+        pc = thread.GetSelectedFrame().GetPC()
+        frame = None
+        if not expression or (address := expressions.address_of(context, expression)) == pc:
+            address, here = stacks.selected(snapshot)
+            frame = pc, here
+        code, at = stacks.code(snapshot), places.in_process(target)
+        return disassembled(target, at, code, pc=address, frame=frame, with_source=with_source)
 
     def _tasks(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return the tasks with their stacks."""

@@ -70,10 +70,8 @@ class Conversions:
         :raises SFrameError: the module has debug information, or LLDB does not accept the file; see also
             :func:`sframe_unwind.convert.to_debug_frame.convert_to_debug_frame`.
         """
-        try:
-            from sframe_unwind.convert.to_debug_frame import convert_to_debug_frame
-        except ModuleNotFoundError:
-            raise SFrameError("LLDB's Python has no pyelftools, which reads files") from None
+        from sframe_unwind.convert.to_debug_frame import convert_to_debug_frame  # few sessions need it
+
         if self._is_converted(module):
             return "LLDB has CFI made from SFrame"
         if any(module.FindSection(section).IsValid() for section in _DEBUG_INFORMATION):

@@ -6,7 +6,6 @@ import lldb
 
 from lldb_plugin.frames.kept_frames import KeptFrames, moment_of
 from lldb_plugin.frames.native import NativeStack
-from lldb_plugin.interface.completion import import_rlcompleter
 from lldb_plugin.interface.telling import Report
 from lldb_plugin.process.differences import Differences
 from lldb_plugin.process.loaded_modules import LoadedModules
@@ -25,7 +24,6 @@ class Session:
     """
 
     def __init__(self, differences: Differences, report: Report) -> None:
-        import_rlcompleter()  # before any module needs pyelftools
         self._differences = differences
         self._report = report
         self.settings = Settings()

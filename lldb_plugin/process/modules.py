@@ -10,9 +10,9 @@ from lldb_plugin.process.memory import build_id_of, in_file
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.debug_files import DebugFile
 from sframe_unwind.debugger.modules import EH_FRAME, EH_FRAME_HDR, SFRAME, TEXT, SectionRange, loaded_module
+from sframe_unwind.elf.rewritten import MARKS
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.elf_image import read_image
-from sframe_unwind.image.rewritten import MARKS
 from sframe_unwind.kernel.modules import module_name
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind.modules import Module

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
@@ -12,7 +13,8 @@ from lldb_plugin.process.memory import reader
 from lldb_plugin.process.registers import pac_mask_of
 from lldb_plugin.process.shared_rules import SharedRules
 from sframe_unwind.arch import BY_NAME, Arch
-from sframe_unwind.errors import SFrameError, StepError
+from sframe_unwind.elf.records import HEADER_SIZE, file_header
+from sframe_unwind.errors import FileError, SFrameError, StepError
 from sframe_unwind.kernel.types import KernelError
 from sframe_unwind.memory import ReadRegister
 from sframe_unwind.unwind import signal_frame
@@ -49,12 +51,9 @@ def arch_of(target: lldb.SBTarget) -> Arch:
 
 
 def _is_big_endian(file: str | None) -> bool:
-    try:
-        with Path(file or "").open("rb") as opened:
-            header = opened.read(6)
-    except OSError:
-        return False
-    return header[:4] == b"\x7fELF" and header[5:] == b"\x02"
+    with suppress(OSError, FileError), Path(file or "").open("rb") as opened:
+        return file_header(opened.read(HEADER_SIZE)).byteorder == "big"
+    return False
 
 
 class Process:

@@ -16,7 +16,7 @@ BY_NAME = {arch.name: arch for arch in ARCHES}
 def of_elf(machine: str, byteorder: ByteOrder) -> Arch | None:
     """Return the architecture of an ELF file; ``None``: SFrame has no ABI for it.
 
-    :param machine: pyelftools' name of ``e_machine``.
+    :param machine: name of ``e_machine``, as in :attr:`Arch.elf_machine`.
     """
     return next((arch for arch in ARCHES if (arch.elf_machine, arch.byteorder) == (machine, byteorder)), None)
 

@@ -13,7 +13,7 @@ from typing import Callable
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, ByteOrder
 from sframe_unwind.arch.aarch64_leaf import goes_on
 from sframe_unwind.arch.base import Arch, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
-from sframe_unwind.arch.elf_code import ElfCode, FieldRelocation, SlotLoad
+from sframe_unwind.arch.elf_code import ElfCode, FieldRelocation, SlotLoad, absolute, relative
 from sframe_unwind.arch.linux_kernel import EntryCode, LinuxKernel, Passage, PlaceKind
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
@@ -192,10 +192,10 @@ def relocate_instruction(instruction: int, kind: int, address: int, value: int) 
 
 
 _RELOCATIONS = {
-    257: FieldRelocation(8, pc_relative=False),  # R_AARCH64_ABS64
-    258: FieldRelocation(4, pc_relative=False),  # R_AARCH64_ABS32
-    260: FieldRelocation(8, pc_relative=True),  # R_AARCH64_PREL64
-    261: FieldRelocation(4, pc_relative=True),  # R_AARCH64_PREL32
+    257: FieldRelocation(8, absolute),  # R_AARCH64_ABS64
+    258: FieldRelocation(4, absolute),  # R_AARCH64_ABS32
+    260: FieldRelocation(8, relative),  # R_AARCH64_PREL64
+    261: FieldRelocation(4, relative),  # R_AARCH64_PREL32
 }
 
 ELF_CODE = ElfCode(

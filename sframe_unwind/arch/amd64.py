@@ -9,7 +9,7 @@ from typing import Callable
 
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
 from sframe_unwind.arch.base import Arch, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
-from sframe_unwind.arch.elf_code import ElfCode, FieldRelocation, SlotLoad, unchanged
+from sframe_unwind.arch.elf_code import ElfCode, FieldRelocation, SlotLoad, absolute, relative, unchanged
 from sframe_unwind.arch.linux_kernel import LinuxKernel, SwitchFrame
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
@@ -120,11 +120,11 @@ def slot_loads(code: bytes, address: int, entry: int) -> Iterator[SlotLoad]:
 
 
 _RELOCATIONS = {
-    1: FieldRelocation(8, pc_relative=False),  # R_X86_64_64
-    2: FieldRelocation(4, pc_relative=True),  # R_X86_64_PC32
-    10: FieldRelocation(4, pc_relative=False),  # R_X86_64_32
-    11: FieldRelocation(4, pc_relative=False),  # R_X86_64_32S
-    24: FieldRelocation(8, pc_relative=True),  # R_X86_64_PC64
+    1: FieldRelocation(8, absolute),  # R_X86_64_64
+    2: FieldRelocation(4, relative),  # R_X86_64_PC32
+    10: FieldRelocation(4, absolute),  # R_X86_64_32
+    11: FieldRelocation(4, absolute),  # R_X86_64_32S
+    24: FieldRelocation(8, relative),  # R_X86_64_PC64
 }
 
 ELF_CODE = ElfCode(
@@ -132,8 +132,8 @@ ELF_CODE = ElfCode(
     relative_relocation=8,
     fields={
         **_RELOCATIONS,
-        4: FieldRelocation(4, pc_relative=True),  # R_X86_64_PLT32
-        15: FieldRelocation(1, pc_relative=True),  # R_X86_64_PC8
+        4: FieldRelocation(4, relative),  # R_X86_64_PLT32
+        15: FieldRelocation(1, relative),  # R_X86_64_PC8
     },
     relocate_instruction=unchanged,
     plt_header_size=16,

@@ -93,7 +93,7 @@ class Arch(NamedTuple):
     name: str
     """The name in messages and JSON: ``amd64``, ``aarch64``, ``aarch64_be`` or ``s390x``."""
     elf_machine: str
-    """pyelftools' name of ``e_machine`` in its ELF files."""
+    """The name of ``e_machine`` in its ELF files, as the ELF gABI has it."""
     uname: str
     """The machine name that ``uname -m`` prints."""
     byteorder: ByteOrder

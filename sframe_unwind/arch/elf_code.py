@@ -15,15 +15,40 @@ class SlotLoad(NamedTuple):
     """Address of the slot."""
 
 
+Operation = Callable[[int, int, int], int]
+"""``(value of the symbol plus addend, address of the field, contents of the field)``: returns the new contents, of
+which the field gets the low bytes.  All numbers are unsigned."""
+
+
+def absolute(value: int, _place: int, _before: int) -> int:
+    """Return the value."""
+    return value
+
+
+def relative(value: int, place: int, _before: int) -> int:
+    """Return the distance of the value from the field."""
+    return value - place
+
+
+def relative_halfwords(value: int, place: int, _before: int) -> int:
+    """Return the distance of the value from the field, in units of 2 bytes."""
+    return (value - place) // 2
+
+
 class FieldRelocation(NamedTuple):
-    """The way in which a relocation type fills its field."""
+    """The way in which a relocation type fills its field.
+
+    Several relocations may fill the same field one after the other: RISC-V adds a symbol and subtracts another one.
+    """
 
     size: int
     """Size of the field in bytes."""
-    pc_relative: bool
-    """The value is relative to the address of the field."""
-    unit: int = 1
-    """The value counts in units of this many bytes."""
+    operation: Operation
+
+    @property
+    def pc_relative(self) -> bool:
+        """Whether the field gets its distance from the value."""
+        return self.operation in (relative, relative_halfwords)
 
 
 class ElfCode(NamedTuple):

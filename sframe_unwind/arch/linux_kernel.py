@@ -123,5 +123,7 @@ class LinuxKernel(NamedTuple):
     stack_switches: tuple[StackSwitch, ...] = ()
     back_chain: BackChain | None = None
     """``None``: the frame pointer leads from a stack to the previous one."""
+    vmcore_info: int | None = None
+    """Physical address of a pointer to the note VMCOREINFO, for dumps without the note; ``None``: all dumps have it."""
     lowest_code: int = 1 << 63
     """Below this address there is no code of the kernel."""

@@ -12,7 +12,15 @@ from typing import Callable
 
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
 from sframe_unwind.arch.base import Arch, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
-from sframe_unwind.arch.elf_code import ElfCode, FieldRelocation, SlotLoad, unchanged
+from sframe_unwind.arch.elf_code import (
+    ElfCode,
+    FieldRelocation,
+    SlotLoad,
+    absolute,
+    relative,
+    relative_halfwords,
+    unchanged,
+)
 from sframe_unwind.arch.linux_kernel import (
     BackChain,
     EntryCode,
@@ -102,10 +110,10 @@ def slot_loads(code: bytes, address: int, _entry: int) -> Iterator[SlotLoad]:
 
 
 _RELOCATIONS = {
-    4: FieldRelocation(4, pc_relative=False),  # R_390_32
-    5: FieldRelocation(4, pc_relative=True),  # R_390_PC32
-    22: FieldRelocation(8, pc_relative=False),  # R_390_64
-    23: FieldRelocation(8, pc_relative=True),  # R_390_PC64
+    4: FieldRelocation(4, absolute),  # R_390_32
+    5: FieldRelocation(4, relative),  # R_390_PC32
+    22: FieldRelocation(8, absolute),  # R_390_64
+    23: FieldRelocation(8, relative),  # R_390_PC64
 }
 
 ELF_CODE = ElfCode(
@@ -113,10 +121,10 @@ ELF_CODE = ElfCode(
     relative_relocation=12,
     fields={
         **_RELOCATIONS,
-        16: FieldRelocation(2, pc_relative=True, unit=2),  # R_390_PC16DBL
-        18: FieldRelocation(2, pc_relative=True, unit=2),  # R_390_PLT16DBL
-        19: FieldRelocation(4, pc_relative=True, unit=2),  # R_390_PC32DBL
-        20: FieldRelocation(4, pc_relative=True, unit=2),  # R_390_PLT32DBL
+        16: FieldRelocation(2, relative_halfwords),  # R_390_PC16DBL
+        18: FieldRelocation(2, relative_halfwords),  # R_390_PLT16DBL
+        19: FieldRelocation(4, relative_halfwords),  # R_390_PC32DBL
+        20: FieldRelocation(4, relative_halfwords),  # R_390_PLT32DBL
     },
     relocate_instruction=unchanged,
     plt_header_size=32,
@@ -168,6 +176,7 @@ LINUX_KERNEL = LinuxKernel(
         StackSwitch(re.compile(rb"\xd7\x07([\xf0-\xff].)\1" + _CALL, re.DOTALL), PlaceKind.TASK_START),
     ),
     back_chain=BackChain(_FRAME, "back_chain", {FP: "gprs.5", PC: "gprs.8"}),
+    vmcore_info=0xE0C,  # struct lowcore, vmcore_info
     lowest_code=0,
 )
 

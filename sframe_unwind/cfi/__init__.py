@@ -1,6 +1,6 @@
 """DWARF call frame information: records, instructions and expressions, decoded one function at a time.
 
-It needs only bytes, so it works in a debugger's Python, which has no pyelftools.  The formats are defined by DWARF 5,
+It needs only bytes.  The formats are defined by DWARF 5,
 6.4 (``.debug_frame``) and by the Linux Standard Base Core Specification 5.0, 10.6 (``.eh_frame``, ``.eh_frame_hdr``).
 """
 

@@ -45,6 +45,7 @@ _NAMES = (
     "lldb",
     "plugin",
     "doctor",
+    "schema",
 )
 """The commands, in the order of the help; each is the name of a module of this package."""
 

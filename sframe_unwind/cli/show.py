@@ -31,9 +31,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from sframe_unwind import elf
+from sframe_unwind import __version__, elf
 from sframe_unwind.cli.addresses import Addresses
 from sframe_unwind.cli.file_name import file_name
+from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.pager import paged
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
 from sframe_unwind.code.ranges import CodeRange
@@ -51,6 +52,7 @@ EXAMPLES = """\
   sframe-unwind show ./program --at main+0x10
   sframe-unwind show libfoo.so 0x1185 --no-source
   sframe-unwind show foo.o
+  sframe-unwind show libfoo.so --code --html libfoo.html
   sframe-unwind show ./program main --json | jq '.functions[].rows[].rules'
 """
 
@@ -68,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-source", action="store_true", help="show no lines of source")
     parser.add_argument("--bytes", action="store_true", help="show the bytes of each instruction")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--html", metavar="OUT", type=file_name, help="write an HTML page instead of printing")
     parser.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="auto: at a terminal, without NO_COLOR"
     )
@@ -87,6 +90,8 @@ class _Selection(NamedTuple):
 
 def run(options: argparse.Namespace) -> int:
     """Print the functions; return the exit status."""
+    if options.html:
+        check_writable("--html", options.html)
     try:
         with elf.opened(options.file) as binary:
             return _show(options, ShownFile(binary))
@@ -111,6 +116,8 @@ def _show(options: argparse.Namespace, file: ShownFile) -> int:
                 raise
     shown = Options(source if source is not None and source.exists else None, code)
     listings = ((part, file.listing(part, shown)) for part in parts)
+    if options.html:
+        return max(status, _write_page(options, file, listings))
     if options.json:
         return max(status, _print_json(options, file, listings, selection))
     with paged(not options.no_pager) as is_terminal:
@@ -142,6 +149,21 @@ def _selected(options: argparse.Namespace, file: ShownFile) -> tuple[_Selection,
             complain_of(options.file, error)
             status = CANNOT
     return _Selection(list(parts), frozenset(marked), pictured), status
+
+
+def _write_page(options: argparse.Namespace, file: ShownFile, listings: Iterator[tuple[CodeRange, Listing]]) -> int:
+    from sframe_unwind.show.page import page
+
+    status = DONE
+
+    def noted() -> Iterator[tuple[CodeRange, Listing]]:
+        nonlocal status
+        for part, listing in listings:
+            status = max(status, NOT_ALL if listing.differences else DONE)
+            yield part, listing
+
+    write(options.html, page(options.file, file, noted(), __version__))
+    return status
 
 
 def _print_json(

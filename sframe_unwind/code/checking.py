@@ -93,8 +93,12 @@ class Checker:
             presumes=run.presumes,
             complete=run.complete,
             ends_as_entered=run.ends_as_entered,
+            rests_on_effects=check.rests_on_effects,
+            stores=run.stores,
+            passed=run.passed,
         )
-        if run.is_local and not result.findings and not starts and len(self._remembered) < _MAX_REMEMBERED:
+        is_own = run.is_local and not starts and not check.rests_on_effects
+        if is_own and not result.findings and len(self._remembered) < _MAX_REMEMBERED:
             self._remembered[key] = self.pool.common(result)
         return result
 
@@ -244,7 +248,9 @@ class _Check:
             run = interpret(function, linked)
             if run.complete and run.returns_to == {self._all.frame.return_address}:
                 self.run, entered = run, linked
-        if self.run.called and (self.run.rests_on_call or self._has_other_base()):
+        self.rests_on_effects = bool(self.run.called) and (self.run.rests_on_call or self._has_other_base())
+        """Whether the registers were examined that called functions of the file change."""
+        if self.rests_on_effects:
             self.run = interpret(function, entered, through_calls=True)
         self._entered = entered
         self._is_disputed = is_by_abi and self.run.pushed > 0
@@ -370,6 +376,7 @@ class _Check:
         left = {table: [pc for pc, one in known.items() if _is_open(one)] for table, known in verdicts.items()}
         if not any(left.values()):
             return
+        self.rests_on_effects |= bool(self.run.called)
         run = self._all.run(self._function, self._entered, through_calls=True, apart=True)
         self.run = self.run._replace(is_local=self.run.is_local and run.is_local)
         if not run.complete:

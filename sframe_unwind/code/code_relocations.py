@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.arch import Arch
-from sframe_unwind.elf import ElfBinary, ElfSection
+from sframe_unwind.elf import ElfBinary, SectionHeader
 from sframe_unwind.elf.constants import ENTRY, SHT_RELA, SYMBOL
-from sframe_unwind.elf.relocation import symbol_values
+from sframe_unwind.elf.relocation import fill, symbol_values
 
 _UNDEFINED = 0
 _INSTRUCTION = 4
@@ -29,7 +29,7 @@ class CodeRelocations:
 
     def __init__(self, binary: ElfBinary) -> None:
         self._binary = binary
-        self._tables: dict[int, list[ElfSection]] = {}
+        self._tables: dict[int, list[SectionHeader]] = {}
         self._symbols: dict[int, list[_Symbol]] = {}
         for table in binary.sections:
             if table.type == SHT_RELA:
@@ -96,10 +96,8 @@ def _symbols(binary: ElfBinary, number: int) -> list[_Symbol]:
 def _apply(contents: bytearray, arch: Arch, kind: int, offset: int, place: int, value: int) -> None:
     field = arch.elf_code.fields.get(kind)
     if field is not None:
-        filled = (value - place if field.pc_relative else value) // field.unit
         if offset + field.size <= len(contents):
-            mask = (1 << 8 * field.size) - 1
-            contents[offset : offset + field.size] = (filled & mask).to_bytes(field.size, arch.byteorder)
+            fill(contents, field, offset, (value, place), arch.byteorder)
     elif offset + _INSTRUCTION <= len(contents):
         code = slice(offset, offset + _INSTRUCTION)
         instruction = int.from_bytes(contents[code], _CODE_ORDER)

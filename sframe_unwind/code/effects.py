@@ -3,35 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Callable
 
 from sframe_unwind.code.image import CodeImage
-from sframe_unwind.code.instruction import PC_RELATIVE, REGISTER, Instruction, Kind
+from sframe_unwind.code.instruction import PC_RELATIVE, Instruction, Kind
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.ranges import CodeRange, CodeRanges
 from sframe_unwind.code.sweep import Sweeps
 
 Instructions = Mapping[int, Instruction]
 """By address."""
+Restored = Callable[[CodeRange], frozenset[int]]
 
-_MAX_FUNCTIONS, _MAX_BYTES = 32, 65_536
+MAX_FUNCTIONS, _MAX_BYTES = 32, 65_536
 """Limits for one callee; one that leads to more code is assumed to keep the ABI, and to change all that it permits."""
 
 
 class Effects:
     """Finds the registers that a callee may change, from all instructions that calls and jumps from it can lead to.
 
-    If it leaves the file, or jumps to the value of a register, the rules of the ABI are assumed.
+    If it leaves the file, can be replaced by a function of another file, or jumps to the value of a register, the rules
+    of the ABI are assumed.
+
+    :param restored: returns the callee-saved registers that a function has restored wherever it is left.
     """
 
-    def __init__(self, image: CodeImage, machine: Machine, ranges: CodeRanges, sweeps: Sweeps) -> None:
+    def __init__(
+        self, image: CodeImage, machine: Machine, ranges: CodeRanges, sweeps: Sweeps, restored: Restored
+    ) -> None:
         self._image = image
         self._machine = machine
         self._ranges = ranges
         self._sweeps = sweeps
+        self._restored = restored
         self._by_abi = frozenset(machine.followed) - machine.preserved
         self._known: dict[int, frozenset[int]] = {}
+        self._restored_by: dict[CodeRange, frozenset[int]] = {}
         self.parts: Collection[int] = ()
         """Starts of functions that their own rows say to be entered with another's frame."""
+
+    def forget(self) -> None:
+        """Find the effects anew, after something was learned that they depend on."""
+        self._known.clear()
+        self._restored_by.clear()
 
     def changed(self, address: int) -> frozenset[int]:
         """Return the registers that a call of an address may change."""
@@ -47,14 +61,15 @@ class Effects:
         while waiting:
             start, kept = waiting.pop()
             function = self._ranges.find(start)
-            if function is None or self._image.plt(start) is not None:
+            if function is None or self._image.plt(start) is not None or start in self._image.interposable:
                 changed |= self._by_abi
                 continue
             size += function.end - function.start
-            if len(seen) > _MAX_FUNCTIONS or size > _MAX_BYTES:
+            if len(seen) > MAX_FUNCTIONS or size > _MAX_BYTES:
                 return frozenset(changed | self._by_abi)
             instructions = self._reached(function, start)
-            written, saved = self._written(instructions)
+            written = self._written(instructions)
+            saved = self._restored_in(function) if written & self._machine.preserved else nothing
             changed |= written - (saved | kept)
             for target, is_part in self._targets(function, instructions):
                 if target is None:
@@ -66,6 +81,12 @@ class Effects:
                     seen.add(found)
                     waiting.append(found)
         return frozenset(changed)
+
+    def _restored_in(self, function: CodeRange) -> frozenset[int]:
+        found = self._restored_by.get(function)
+        if found is None:
+            found = self._restored_by[function] = self._restored(function)
+        return found
 
     def _reached(self, function: CodeRange, start: int) -> Instructions:
         """Return the instructions of a function that are executed where it is entered; all if that cannot be told."""
@@ -84,19 +105,16 @@ class Effects:
                 waiting.append(pc + instruction.size)
         return {pc: instruction for pc, instruction in every.items() if pc in found}
 
-    def _written(self, instructions: Instructions) -> tuple[set[int], frozenset[int]]:
-        """Return the registers that a function writes, and the callee-saved ones that it saves first."""
-        saved, written = set(), set()
+    def _written(self, instructions: Instructions) -> set[int]:
+        """Return the registers that a function writes."""
+        written = set()
         for instruction in instructions.values():
-            values = [value for _, _, value in instruction.stores]
-            values += [value for _, value in instruction.puts]
-            saved |= {value[1] for value in values if value[0] == REGISTER and not value[2] and value[1] not in written}
             written |= {number for number, _ in instruction.puts}
             if instruction.kind is Kind.SYSTEM:
                 written |= set(self._machine.system_call_results)
             elif instruction.kind is Kind.STOP:
                 written |= self._by_abi
-        return written, self._machine.preserved & saved
+        return written
 
     def _targets(self, function: CodeRange, instructions: Instructions) -> Iterator[tuple[int | None, bool]]:
         """Yield where a function may lead, and whether that is a part of it by its rows.

@@ -20,7 +20,7 @@ from sframe_unwind.code.not_returning import is_not_returning
 from sframe_unwind.code.ranges import Addresses
 from sframe_unwind.code.section_contents import SectionContents
 from sframe_unwind.code.static_branches import static_branches
-from sframe_unwind.elf import ElfBinary, ElfSection
+from sframe_unwind.elf import ElfBinary, SectionHeader
 from sframe_unwind.elf.cfi import EH_FRAME
 from sframe_unwind.elf.constants import (
     ENTRY,
@@ -40,6 +40,8 @@ from sframe_unwind.errors import FileError
 _BRANCHES = "__jump_table"
 _FUNCTIONS, _GLOBAL = (2, 10), (1, 2)
 """``STT_FUNC`` and ``STT_GNU_IFUNC``; ``STB_GLOBAL`` and ``STB_WEAK``."""
+_VISIBILITIES, _INTERPOSABLE = range(4), range(1)
+"""All, and ``STV_DEFAULT`` alone."""
 
 
 def image_of(binary: ElfBinary, machine: Machine) -> CodeImage:
@@ -70,6 +72,8 @@ def image_of(binary: ElfBinary, machine: Machine) -> CodeImage:
         entry_point=entry_point,
     )
     image.reachable = Addresses(filter(image.is_code, chain(pointers.found, _global_functions(binary))))
+    if binary.is_object:
+        image.interposable = Addresses(_global_functions(binary, _INTERPOSABLE))
     image.static_branches = static_branches(image, _branch_tables(binary))
     return image
 
@@ -85,7 +89,7 @@ def _branch_tables(binary: ElfBinary) -> Iterator[Range]:
         yield from zip(symbols.addresses(f"__start_{_BRANCHES}"), symbols.addresses(f"__stop_{_BRANCHES}"))
 
 
-def _contents(binary: ElfBinary, section: ElfSection) -> Contents:
+def _contents(binary: ElfBinary, section: SectionHeader) -> Contents:
     """Return the contents of a section; if possible, they are read when they are needed."""
     if binary.descriptor is None or binary.is_object or section.flags & SHF_COMPRESSED:
         return binary.contents(section)
@@ -101,15 +105,18 @@ def _read(descriptor: int, start: int, offset: int, size: int) -> bytes:
     return found
 
 
-def _global_functions(binary: ElfBinary) -> Iterator[int]:
-    """Yield the addresses of functions that other files can call."""
+def _global_functions(binary: ElfBinary, visibilities: range = _VISIBILITIES) -> Iterator[int]:
+    """Yield the addresses of functions that other files can call.
+
+    :param visibilities: ``st_other`` of their symbols.
+    """
     for table in binary.sections:
         if table.type in (SHT_DYNSYM, SHT_SYMTAB):
             layout = binary.layout
             addresses = symbol_values(binary, table.number, layout.addresses if layout.relocatable else ())
             entries = binary.records(SYMBOL, binary.contents(table))
-            for (_, info, _, section, _, _), address in zip(entries, addresses):
-                if info & 0xF in _FUNCTIONS and info >> 4 in _GLOBAL and section:
+            for (_, info, other, section, _, _), address in zip(entries, addresses):
+                if info & 0xF in _FUNCTIONS and info >> 4 in _GLOBAL and section and other & 3 in visibilities:
                     yield address
 
 
@@ -161,7 +168,7 @@ def _plts(binary: ElfBinary, machine: Machine) -> Iterator[Plt]:
             yield Plt(section.address, section.end, section.address + header, entry_size)
 
 
-def _plt_relocations(binary: ElfBinary) -> ElfSection | None:
+def _plt_relocations(binary: ElfBinary) -> SectionHeader | None:
     named = (section for section in binary.sections if section.name == ".rela.plt")
     return next((section for section in named if section.type == SHT_RELA), None)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Callable, Union
+from collections.abc import Iterable
+from typing import Callable, NamedTuple, Union
 
 from sframe_unwind.code.instruction import (
     ADD,
@@ -34,9 +35,9 @@ from sframe_unwind.code.instruction import (
 )
 from sframe_unwind.code.jump_tables import Entries, Entry
 from sframe_unwind.code.machines import Machine
-from sframe_unwind.code.reach import ANYWHERE, has_reach
+from sframe_unwind.code.reach import ANYWHERE, has_reach, indexed
 from sframe_unwind.code.stack_order import is_above, may_overlap, overlaps, with_top
-from sframe_unwind.code.state import Frame, Slot, State
+from sframe_unwind.code.state import Frame, State
 from sframe_unwind.code.values import (
     ALTERED,
     ALTERED_BASE,
@@ -55,6 +56,7 @@ from sframe_unwind.code.values import (
     TABLE_BASE,
     UNKNOWN,
     UNKNOWN_BASE,
+    Slot,
     Value,
     displaced,
     is_open,
@@ -84,6 +86,18 @@ _MIN_KERNEL_ADDRESS = 1 << 30
 """The least distance of kernel addresses from 0, as numbers with a sign; they are negative."""
 _MAX_SLOTS = 256
 _BITS_OF_BYTE = 8
+_LOW_HALF = (1 << 32) - 1
+
+
+class Written(NamedTuple):
+    """A store of a function outside of its own frame."""
+
+    register: int
+    """The register that held the address at the entry; the stack pointer: the CFA."""
+    offset: int
+    """Distance of the store from that address in bytes."""
+    size: int
+    """Size in bytes."""
 
 
 class Evaluator:
@@ -106,6 +120,8 @@ class Evaluator:
         """Whether, since this was cleared, a value was stored over the return address."""
         self.has_read = False
         """Whether, since this was cleared, a constant was read from memory."""
+        self.written: set[Written] = set()
+        """The stores, since this was cleared, above the frame and through pointers that the function got."""
         self.compares_constants = False
         """Whether conditions that compare two small constants are decided; otherwise, they may hold or not."""
 
@@ -140,8 +156,10 @@ class Evaluator:
     def _rare(self, expression: Expression, state: State, pc: int) -> Value:
         kind = expression[0]
         if kind == MIXED:
-            bases = (self.value(operand, state, pc)[0] for operand in expression[1])
-            return UNKNOWN if any(map(self._frame.is_tracked, bases)) else OTHER
+            values = [self.value(operand, state, pc) for operand in expression[1]]
+            if any(map(self._is_surely_address, values)):
+                return ANYWHERE
+            return UNKNOWN if any(self._frame.is_tracked(base) for base, _ in values) else OTHER
         if kind == CHOICE:
             left, right = self.value(expression[1], state, pc), self.value(expression[2], state, pc)
             return self._frame.merge(left, right)
@@ -189,11 +207,18 @@ class Evaluator:
 
     def _opaque(self, value: Value) -> Value:
         """Return the knowledge about a result that was computed from a value."""
-        return ANYWHERE if self._may_be_address(value) else self._part(value)
+        return ANYWHERE if self._is_surely_address(value) else self._part(value)
 
     def _part(self, value: Value) -> Value:
         """Return the knowledge about a result from which a value cannot be found again as an address."""
         return UNKNOWN if self._frame.is_tracked(value[0]) else OTHER
+
+    def _is_surely_address(self, value: Value) -> bool:
+        """Return whether a value is an address in the frame, or was computed from one in a way that is not followed.
+
+        One of several values, of which one is an address, mostly is a number where something is computed from it.
+        """
+        return self._is_address(value[0]) or (value[1] == ANYWHERE[1] and has_reach(value))
 
     def _may_be_address(self, value: Value) -> bool:
         return self._is_address(value[0]) or has_reach(value)
@@ -208,7 +233,7 @@ class Evaluator:
     def _indexed(self, base: int, *values: Value) -> Value:
         """Return the sum of values of which one is an index: it stays in the object at the address."""
         reaches = [self._reaches.of(value) for value in values]
-        return self._reaches.with_reach(base, None if None in reaches else sum(filter(None, reaches), ()))
+        return self._reaches.with_reach(base, None if None in reaches else indexed(sum(filter(None, reaches), ())))
 
     def _load(self, address: Value, size: int, signed: bool, state: State) -> Value:
         base, offset = address
@@ -234,9 +259,8 @@ class Evaluator:
                 return number(found - (1 << 8 * size) if signed and found >> (8 * size - 1) else found)
         if base in (UNKNOWN_BASE, STACK_BASE) and size == _WORD:
             held = UNKNOWN
-            for slot, value in state.slots.items() if has_reach(address) else ():
-                if self._reaches.overlaps(address, size, slot):
-                    held = self._reaches.merged(UNKNOWN_BASE, held, value)
+            for value in self._reaches.may_load(address, state.slots, self._leaking) if has_reach(address) else ():
+                held = self._reaches.merged(UNKNOWN_BASE, held, value)
             return held
         return UNKNOWN if state.leaked and size == _WORD else OTHER
 
@@ -300,7 +324,7 @@ class Evaluator:
             return self._below(value, -mask - 1)
         if has_reach(value) and _is_alignment(mask):
             return self._reaches.moved(value, mask + 1, 0)
-        return self._part(value) if mask >= 0 else self._opaque(value)
+        return self._part(value) if 0 <= mask <= _LOW_HALF else self._opaque(value)
 
     def _below(self, value: Value, most: int = 0) -> Value:
         """Return an address in the stack at or below another: something was allocated, or the stack was aligned.
@@ -460,6 +484,10 @@ class Evaluator:
     def _store(self, address: Value, size: int, value: Value, state: State) -> None:
         slots = state.slots
         base, offset = address
+        if ENTRY <= base < SYMBOL:
+            self.written.add(Written(base - ENTRY, offset, size))
+        elif base == CFA and offset + size > 0:
+            self.written.add(Written(self._frame.sp, offset, size))
         if value[0] in self._leaking:
             state.leaked |= is_open(base) or not (on_stack(base) or base == STACK_BASE)
         if not on_stack(base):
@@ -475,7 +503,7 @@ class Evaluator:
                     del slots[slot]
         if size != _WORD:
             return
-        if not self._frame.is_tracked(value[0]):
+        if not self._frame.is_followed(value[0]):
             old = slots.pop(address, None)
             if old in (self._frame.return_address, SIGNED):
                 slots[address] = REPLACED
@@ -514,6 +542,17 @@ class Evaluator:
             above = slot[1] - sp[1]
             if above < 0 or first <= above < end if slot[0] == sp[0] else not is_above(state.tops, slot, sp):
                 state.slots[slot] = UNKNOWN
+
+    def store_in_callee(self, stores: Iterable[Written], state: State) -> None:
+        """Change a state by the stores of a callee above its frame, and through pointers that it gets."""
+        sp = self._frame.sp
+        for register, offset, size in stores:
+            place = plus(
+                state.registers.get(register, OTHER), offset - (self._frame.sp_at_return[1] if register == sp else 0)
+            )
+            for slot in state.slots if on_stack(place[0]) else ():
+                if slot[0] == place[0] and place[1] - _WORD < slot[1] < place[1] + size:
+                    state.slots[slot] = UNKNOWN
 
     def move_sp(self, by: int | None, state: State, pc: int) -> None:
         """Move the stack pointer up; ``None``: it becomes unknown."""

@@ -9,8 +9,8 @@ from sframe_unwind import unwind_rule
 from sframe_unwind.code.disassembly import Disassembler
 from sframe_unwind.code.instruction import HIGH
 from sframe_unwind.code.interpretation import Interpreter, Run
-from sframe_unwind.code.state import Slot, State
-from sframe_unwind.code.values import CFA, OTHER, SIGNED, UNKNOWN, Value, length_count, on_stack, plus
+from sframe_unwind.code.state import State
+from sframe_unwind.code.values import CFA, OTHER, SIGNED, UNKNOWN, Slot, Value, length_count, on_stack, plus
 from sframe_unwind.code.walk import walk
 from sframe_unwind.report.notation import describe_register_rule
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule

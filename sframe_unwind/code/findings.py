@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from sframe_unwind.code.evaluation import Written
+from sframe_unwind.code.interpretation import Passed
 from sframe_unwind.code.judgement import PROVED, Judgement, Judgements
 
 SFRAME, DWARF, ORC = "sframe", "dwarf", "orc"
@@ -140,6 +142,12 @@ class FunctionResult(NamedTuple):
     """``False``: the function is too large and was given up."""
     ends_as_entered: bool
     """Whether it is left without a frame on all paths, in the state that the ABI has at a function's entry."""
+    rests_on_effects: bool
+    """Whether the registers were examined that the functions of the file change."""
+    stores: frozenset[Written]
+    """Its stores above its frame and through pointers that it got."""
+    passed: frozenset[Passed]
+    """The pointers to saved registers that it passes to functions of the file."""
 
     def at(self, start: int) -> FunctionResult:
         """Return the result of the same function at another address, without what is called there."""

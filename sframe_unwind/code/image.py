@@ -80,6 +80,8 @@ class CodeImage:
         """Where the program starts, without a caller."""
         self.reachable = Addresses()
         """Addresses of functions that other files can call, and of code that data points to."""
+        self.interposable = Addresses()
+        """Addresses of an object file's functions that a function of another file may replace at run time."""
         self.static_branches: Mapping[int, int] = {}
         """Where jumps lead that a kernel replaces by nops while it runs, by the addresses of either."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from typing import Callable, NamedTuple, Protocol
 
 from sframe_unwind.code.effects import Effects
-from sframe_unwind.code.evaluation import BOUND, Evaluator
+from sframe_unwind.code.evaluation import BOUND, Evaluator, Written
 from sframe_unwind.code.exception_tables import LandingPad
 from sframe_unwind.code.image import CodeImage
 from sframe_unwind.code.instruction import Instruction, Kind
@@ -28,6 +28,7 @@ from sframe_unwind.code.values import (
     UNKNOWN,
     Value,
     is_open,
+    on_stack,
     plus,
 )
 
@@ -42,6 +43,8 @@ _SORTED_PER_STEP, _READ_PER_STEP = 32, 32
 _MAX_FOREIGN = 64
 """Maximum number of other functions that are followed from one."""
 _ADDRESS_BITS = 64
+_REACH_OF_CALLEE = 1 << 16
+"""How far from a pointer a callee's stores are examined, in bytes."""
 _DETOUR = 256
 """Maximum size of code that belongs to no function and leads back to the function that jumps there, in bytes."""
 _MAX_WAYS = 16
@@ -64,6 +67,16 @@ class Source(NamedTuple):
     """Start of the block with the instruction."""
     pc: int
     """Address of the instruction."""
+
+
+class Passed(NamedTuple):
+    """A pointer that a function passes to another one of the file."""
+
+    called: int
+    """Address of the callee."""
+    register: int
+    distance: int
+    """Of a saved register from where it points, in bytes."""
 
 
 class _TableJump(NamedTuple):
@@ -121,6 +134,12 @@ class Run(NamedTuple):
     """The blocks of the function itself in which everything was proved that was to be proved, and their ends."""
     ends_as_entered: bool
     """Whether it is left without a frame on all paths, in the state that the ABI has at a function's entry."""
+    restored: frozenset[int]
+    """The followed registers that hold what they held at the entry wherever it is left."""
+    stores: frozenset[Written]
+    """Its stores above its frame and through pointers that it got."""
+    passed: frozenset[Passed]
+    """The pointers to saved registers that it passes to functions of the file."""
     pushed: int = 0
     """Number of bytes on the stack at the entry in addition to those of the ABI, as its end shows."""
 
@@ -171,13 +190,17 @@ class Interpreter:
         self.evaluator = Evaluator(machine, self.frame, image.read_constant)
         self.sweeps = Sweeps(image, lifter)
         self.not_returning = set(image.not_returning)
-        self.effects = Effects(image, machine, ranges, self.sweeps)
+        self.effects = Effects(image, machine, ranges, self.sweeps, self._restored)
+        self._lifter = lifter
+        self._tracking: Interpreter | None = None
         self.changing_fp: set[int] = set()
         """Starts of functions that return with another frame pointer than they were called with."""
         self.moving_sp: dict[int, int | None] = {}
         """Functions that return with another stack pointer than the ABI's: how much higher; ``None``: sometimes."""
         self.coming_back = Starts(ranges)
         """Starts of functions that certainly return, on some path."""
+        self.storing: dict[int, frozenset[Written]] = {}
+        """Functions that store in the frames of their callers, and these stores."""
         self.unentered: frozenset[int] = frozenset()
         """Starts of functions that are entered with another function's frame according to their rows, as far as
         known."""
@@ -186,6 +209,26 @@ class Interpreter:
     def sweep_at(self, pc: int) -> Sweep:
         """Return the instructions of the function that contains an address; without a function, those that follow."""
         return self.sweeps.sweep(self.ranges.find(pc) or self.ranges.before_next(pc, _DETOUR))
+
+    def _restored(self, function: CodeRange) -> frozenset[int]:
+        """Return the callee-saved registers that hold what they held at the entry wherever a function is left."""
+        if self._tracking is None:
+            preserved = self.machine.preserved - {self.frame.sp}
+            self._tracking = Interpreter(
+                image=self.image,
+                machine=self.machine,
+                lifter=self._lifter,
+                ranges=self.ranges,
+                landing_pads=self.landing_pads,
+                max_steps=self._max_steps,
+                tracked=preserved,
+            )
+            self._tracking.sweeps = self.sweeps
+            self._tracking.not_returning = self.not_returning  # what is learned later, too
+            self._tracking.moving_sp, self._tracking.coming_back = self.moving_sp, self.coming_back
+        self._tracking.unentered = self.unentered
+        run = self._tracking.run(function, {function.start: self._tracking.frame.entry()})
+        return run.restored if run.complete else frozenset()
 
     def run(
         self,
@@ -206,6 +249,7 @@ class Interpreter:
         dead: set[int] = set()
         tables: set[int] = set()
         self.evaluator.entries.tables.clear()
+        self.evaluator.written.clear()
         self.evaluator.has_read = self.evaluator.rests_on_call = self.evaluator.has_replaced = False
         self.evaluator.compares_constants = apart
         count = len(self.sweeps.sweep(function).instructions)
@@ -266,6 +310,8 @@ class _Flow:
         self._stack_pointers_at_return: set[Value] = set()
         self._has_return = False
         self._ends_as_entered = True
+        self._restored: set[int] | None = None
+        self._passed: set[Passed] = set()
         self._presumes = False
         self._returns_to: set[Value] = set()
         self._is_local = True
@@ -321,6 +367,9 @@ class _Flow:
             # After giving up, some changed states have not been followed any more.
             proved=self._proved if complete else {},
             ends_as_entered=complete and bool(self._stack_pointers_at_end) and self._ends_as_entered,
+            restored=frozenset(self._frame.also if self._restored is None else self._restored),
+            stores=frozenset(self._evaluator.written),
+            passed=frozenset(self._passed),
         )
 
     def _drain(self) -> None:
@@ -462,6 +511,9 @@ class _Flow:
         changed = None
         if self.effects is not None and called is not None:
             changed = self.effects.changed(called)
+        if called is not None:
+            self._passed.update(self._pointers(called, state))
+            self._evaluator.store_in_callee(self._all.storing.get(called, ()), state)
         self._evaluator.call(state, changed)
         if called in self._all.changing_fp:
             state.registers[self._frame.fp] = UNKNOWN
@@ -485,6 +537,16 @@ class _Flow:
         else:
             self._flow(following, state, after_call=called not in self._all.coming_back)
         return False
+
+    def _pointers(self, called: int, state: State) -> Iterator[Passed]:
+        """Yield the pointers to saved registers, and to what is below these, in the registers at a call."""
+        sp = self._frame.sp
+        for number in self._all.machine.general:
+            value = state.registers.get(number, OTHER)
+            if number != sp and on_stack(value[0]):
+                for base, offset in state.slots:
+                    if base == value[0] and abs(offset - value[1]) <= _REACH_OF_CALLEE:
+                        yield Passed(called, number, offset - value[1])
 
     def _after_padding(self, sweep: Sweep, address: int) -> int:
         """Return the first address without padding, from an address on."""
@@ -624,6 +686,8 @@ class _Flow:
         if self._settled is None:  # guessed code does not show the stack pointer
             self._stack_pointers_at_end.add(state.registers[self._frame.sp])
             self._ends_as_entered &= self._frame.is_entry(state)
+            kept = self._frame.kept(state)
+            self._restored = kept if self._restored is None else self._restored & kept
 
     def _lose(self, state: State) -> None:
         """Record a jump to unknown targets."""

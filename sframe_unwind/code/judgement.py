@@ -74,6 +74,7 @@ _GIVEN_UP = not_known("the function takes too long to interpret")
 _OF_NEXT_FRAME = not_known("the rule may be of the frame that the function goes to")
 NOT_BY_ABI = not_known("the function leaves its caller with less on the stack than it is entered with by the ABI")
 NOT_REACHED = not_known("nothing that is known leads here")
+CFA_NOT_KNOWN = "where the CFA is, is not known"
 _REPLACED = "the function may return to what it stores over its return address"
 _NO_RULE = "no register rule holds what the frame pointer is computed by"
 
@@ -139,7 +140,7 @@ class Judge:
     def _why(cfa: Judgement, ra: Judgement, rule: UnwindRule) -> str:
         """Return why a value is unknown; empty: all are known."""
         if cfa is Judgement.UNKNOWN:
-            return "where the CFA is, is not known"
+            return CFA_NOT_KNOWN
         if ra is Judgement.UNKNOWN:
             return "where the return address is, is not known"
         return _NO_RULE if rule.fp in (UNDEFINED, COMPUTED) else "where the caller's frame pointer is, is not known"

@@ -7,6 +7,8 @@ address to which it is added, and so is a pointer that moves by the same distanc
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from math import inf
 from typing import NamedTuple
 
 from sframe_unwind.code.values import (
@@ -15,6 +17,7 @@ from sframe_unwind.code.values import (
     STACK_BASE,
     UNKNOWN,
     UNKNOWN_BASE,
+    Slot,
     Value,
     on_stack,
 )
@@ -33,6 +36,8 @@ class Range(NamedTuple):
     base: int
     first: int
     last: int
+    by_index: bool = False
+    """An index was added: a load by the address may give any word of the object in which it lies."""
 
 
 Reach = tuple[Range, ...]
@@ -77,18 +82,18 @@ class Reaches:
         mine, other = self.of(left), self.of(right)
         if mine is None or other is None:
             return self.with_reach(base, None)
-        if not other or (len(mine) > 1 and _is_next_round(mine, other)):
+        if not other:
             return self.with_reach(base, mine)
-        if _is_within(mine, other):
-            return self.with_reach(base, mine)
-        union = tuple(sorted({*mine, *other}))
+        if (len(mine) > 1 and _is_next_round(mine, other)) or _is_within(mine, other):
+            return self.with_reach(base, indexed(mine))
+        union = _union(mine, other)
         return self.with_reach(base, union if len(union) <= _MOST_RANGES else _hulls(union))
 
     def moved(self, value: Value, first: int, last: int) -> Value:
         """Return a value plus a number of bytes between two, without its upper bound."""
         reach = self.of(value)
         if reach is not None:
-            reach = tuple(Range(base, low + first, high + last) for base, low, high in reach)
+            reach = tuple(one._replace(first=one.first + first, last=one.last + last) for one in reach)
         return self.with_reach(value[0], reach)
 
     def without(self, base: int, value: Value) -> Value:
@@ -111,7 +116,49 @@ class Reaches:
         reach = self.of(value)
         if reach is None:
             return True
-        return any(base == slot[0] and first - _WORD < slot[1] < last + size for base, first, last in reach)
+        return any(one.base == slot[0] and one.first - _WORD < slot[1] < one.last + size for one in reach)
+
+    def may_load(self, value: Value, slots: Mapping[Slot, Value], saved: Collection[int]) -> list[Value]:
+        """Return the values in the slots from which a load of a word at an address may be.
+
+        By an index, it may be from any slot of the object at the address.  How long that is, is not known, but it
+        contains no saved register unless the address is that of one.
+
+        :param saved: the bases of the values of saved registers.
+        """
+        reach = self.of(value)
+        if reach is None:
+            return list(slots.values())
+        found = []
+        for slot, held in slots.items():
+            for one in reach:
+                if one.base == slot[0] and _object(one, slots, saved)[0] < slot[1] < _object(one, slots, saved)[1]:
+                    found.append(held)
+                    break
+        return found
+
+
+def indexed(reach: Reach) -> Reach:
+    """Return the reach of addresses after an index was added."""
+    return tuple(one._replace(by_index=True) for one in reach)
+
+
+def _object(one: Range, slots: Mapping[Slot, Value], saved: Collection[int]) -> tuple[float, float]:
+    """Return between which offsets the slots lie from which a load in a range may be, without these offsets.
+
+    Above the address, the object ends at a saved register at the latest.  Below it, if an index is negative, the object
+    begins where the slots do not follow each other.
+    """
+    low, high = one.first - _WORD, one.last + _WORD
+    if not one.by_index:
+        return low, high
+    offsets = {offset: value[0] for (base, offset), value in slots.items() if base == one.base}
+    ends = [offset for offset, base in offsets.items() if base in saved]
+    if any(low < end < high for end in ends):
+        return -inf, inf
+    while low in offsets and low not in ends:
+        low -= _WORD
+    return low, min((end for end in ends if end >= high), default=inf)
 
 
 def has_reach(value: Value) -> bool:
@@ -123,12 +170,12 @@ def _is_within(mine: Reach, other: Reach) -> bool:
     """Return whether one reach is that of a pointer that has moved on within the object, or at its end."""
     return all(
         any(
-            one.base == base
+            one.base == new.base
             and one.last - one.first >= _OBJECT
-            and one.first - _NEAR <= first <= last <= one.last + _NEAR
+            and one.first - _NEAR <= new.first <= new.last <= one.last + _NEAR
             for one in mine
         )
-        for base, first, last in other
+        for new in other
     )
 
 
@@ -140,6 +187,7 @@ def _hulls(reach: Reach) -> Reach:
             base,
             min(known.first for known in reach if known.base == base),
             max(known.last for known in reach if known.base == base),
+            any(known.by_index for known in reach if known.base == base),
         )
         for base in bases
     )
@@ -148,5 +196,13 @@ def _hulls(reach: Reach) -> Reach:
 def _is_next_round(mine: Reach, other: Reach) -> bool:
     """Return whether one reach is another one after it moved by the distance between two of its ranges."""
     by = other[0].first - mine[0].first
-    moved = tuple(Range(base, first + by, last + by) for base, first, last in mine)
-    return other == moved and not set(mine).isdisjoint(other)
+    places, others = [one[:3] for one in mine], [one[:3] for one in other]
+    moved = [(base, first + by, last + by) for base, first, last in places]
+    return others == moved and not set(places).isdisjoint(others)
+
+
+def _union(mine: Reach, other: Reach) -> Reach:
+    """Return all ranges of two reaches, those that are the same place once."""
+    found = {one[:3]: one for one in (*mine, *other)}
+    found.update({one[:3]: one for one in (*mine, *other) if one.by_index})
+    return tuple(sorted(found.values()))

@@ -21,6 +21,7 @@ from sframe_unwind.code.values import (
     SYMBOL,
     UNKNOWN,
     UNKNOWN_BASE,
+    Slot,
     Value,
     is_open,
     is_scaled,
@@ -32,8 +33,6 @@ from sframe_unwind.code.values import (
 _WORD = 8
 
 Merge = Callable[[Value, Value], Value]
-Slot = tuple[int, int]
-"""Base and offset in bytes of the address of eight bytes on the stack."""
 
 
 class State:
@@ -89,17 +88,26 @@ class Frame:
         self.bounds = Bounds()
         self.reaches = Reaches()
         self._machine = machine
+        self.also = frozenset(also)
         self._tracked = frozenset(
             (
                 *(CFA, UNKNOWN_BASE, STACK_BASE, RETURN_BASE, SIGNED_BASE, ALTERED_BASE),
                 *(self.entry_fp[0], self.return_address[0]),
-                *(ENTRY + number for number in also),
             )
         )
+        self._followed = self._tracked.union(ENTRY + number for number in self.also)
 
     def is_tracked(self, base: int) -> bool:
         """Return whether a value with this base may be, or lead to, a value that a rule has to find."""
         return base in self._tracked or base >= SYMBOL
+
+    def is_followed(self, base: int) -> bool:
+        """Return whether a value with this base is followed to the slots in which it is saved.
+
+        Of the further registers, only unchanged copies are of interest: what is computed from one, or may be one, is
+        none.
+        """
+        return base in self._followed or base >= SYMBOL
 
     def entry(self, pushed: int = 0, link: int | None = None) -> State:
         """Return the state at a function's entry.
@@ -108,6 +116,7 @@ class Frame:
         :param link: the register with the return address, if it is not the ABI's.
         """
         registers: dict[int, Value] = {register: (ENTRY + register, 0) for register in self._machine.general}
+        registers.update({register: (ENTRY + register, 0) for register in self.also})  # also vector registers
         registers[DIRECTION] = number(1)
         top = self.entry_sp[1]
         registers[self.sp] = CFA, top - pushed
@@ -117,6 +126,10 @@ class Frame:
         if link is not None and self.ra is not None:
             registers[self.ra], registers[link] = OTHER, self.return_address
         return State(registers, slots)
+
+    def kept(self, state: State) -> set[int]:
+        """Return the further registers that hold what they held at the entry."""
+        return {register for register in self.also if state.registers.get(register) == (ENTRY + register, 0)}
 
     def is_entry(self, state: State) -> bool:
         """Return whether a function can be entered in a state: nothing of the previous frame is left."""

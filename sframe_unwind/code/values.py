@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 Value = tuple[int, int]
+Slot = tuple[int, int]
+"""Base and offset in bytes of the address of eight bytes on the stack."""
 
 CFA: Final = 0
 NUMBER: Final = 1

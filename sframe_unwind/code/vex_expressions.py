@@ -70,6 +70,7 @@ _FOLDED = {
     "Iop_Xor64": lambda left, right: left ^ right,
     "Iop_Mul64": lambda left, right: left * right,
 }
+_PRODUCTS = ("Iop_MullS64", "Iop_MullU64")
 _NEUTRAL_ZERO = ("Iop_Or32", "Iop_Add32", "Iop_Sub32", "Iop_Xor32")
 
 
@@ -223,6 +224,8 @@ class Operands:
         if data.op == "Iop_GetElem64x2":
             element = self._element(data.args[1])
             return RESULT if element is None else self.vector(data.args[0])[element]
+        if data.op in _PRODUCTS:
+            return mixed(self.value(data.args[0]), self.value(data.args[1]))
         if data.op in _NEUTRAL_ZERO and self.value(data.args[1]) == (CONSTANT, 0):
             return self.value(data.args[0])
         return RESULT

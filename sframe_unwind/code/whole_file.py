@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sframe_unwind.code.checking import Checker, joined
+from sframe_unwind.code.effects import MAX_FUNCTIONS
+from sframe_unwind.code.evaluation import Written
 from sframe_unwind.code.findings import (
     NONE,
     CodeVerdict,
@@ -18,11 +20,13 @@ from sframe_unwind.code.findings import (
     counted,
     unknown_in,
 )
-from sframe_unwind.code.judgement import NOT_REACHED, PROVED, Judgement, Judgements
+from sframe_unwind.code.judgement import CFA_NOT_KNOWN, NOT_REACHED, PROVED, Judgement, Judgements, not_known
 from sframe_unwind.code.ranges import CodeRange, Starts
 from sframe_unwind.code.results import FunctionVerdicts, Results
 from sframe_unwind.workers import Lost, Progress, WorkerError, can_fork, in_order
 
+_WORD = 8
+_OF_ANOTHER_FRAME = not_known("another function leads here with another frame")
 _CHUNK = 64
 """Number of functions that a process takes at a time."""
 _MAX_ROUNDS = 8
@@ -133,19 +137,52 @@ class _Assembly:
             if result.moves_sp != 0 and start not in interpreter.moving_sp:
                 interpreter.moving_sp[start] = result.moves_sp
                 learned.add(start)
+            if start not in interpreter.storing and any(one.register == interpreter.frame.sp for one in result.stores):
+                interpreter.storing[start] = result.stores
+                learned.add(start)
             if result.comes_back:
                 interpreter.coming_back.add(start)
-        return {start for start, result in self._results.all() if self._is_concerned(start, result, learned)}
+        learned |= self._stores_in_callers()
+        if learned:
+            interpreter.effects.forget()
+        leading = self._leading_to(learned)
+        return {start for start, result in self._results.all() if self._is_concerned(start, result, learned, leading)}
 
-    def _is_concerned(self, start: int, result: FunctionResult, learned: set[int]) -> bool:
-        """Return whether something was learned of what a function calls.
+    def _leading_to(self, learned: set[int]) -> set[int]:
+        """Return some functions and those that lead to them by calls, as far as the effects of callees are followed."""
+        leading, found = set(learned), len(learned)
+        for _ in range(MAX_FUNCTIONS if learned else 0):
+            leading.update(
+                start for start, _ in self._results.all() if not leading.isdisjoint(self._results.called(start))
+            )
+            if len(leading) == found:
+                break
+            found = len(leading)
+        return leading
+
+    def _stores_in_callers(self) -> set[int]:
+        """Tell the interpreter which functions overwrite saved registers by pointers to them; return their starts."""
+        found: dict[int, frozenset[Written]] = {}
+        storing = self._checker.interpreter.storing
+        for _, result in self._results.all():
+            for called, register, distance in result.passed:
+                if called not in storing and called not in found:
+                    callee = self._results.get(called)
+                    stores = () if callee is None else callee.stores
+                    if callee is not None and any(_overwrites(one, register, distance) for one in stores):
+                        found[called] = callee.stores
+        storing.update(found)
+        return set(found)
+
+    def _is_concerned(self, start: int, result: FunctionResult, learned: set[int], leading: set[int]) -> bool:
+        """Return whether something was learned of what a function calls, also through others if it rests on effects.
 
         It may have taken a call of one that returns for the end of a path: that is noted.
         """
         if not learned and not result.presumes:
             return False
         called = self._results.called(start)
-        if not learned.isdisjoint(called):
+        if not (leading if result.rests_on_effects else learned).isdisjoint(called):
             return True
         if not result.presumes or start in self._reconsidered:
             return False
@@ -257,7 +294,7 @@ class _Assembly:
         """Return the findings in a function that others jump into."""
         if result is not None:
             own = self._checker.part(function)
-            others = [_unproved(other, own) for other in others]
+            others = [_not_wrong(other, own) for other in others]
             return joined([_reached(own, others), *others])
         # Instructions that nothing else reaches are unknown.
         found = joined(others)
@@ -266,6 +303,11 @@ class _Assembly:
             for table, known in self._checker.unentered(function).verdicts.items()
         }
         return Part(verdicts, found.findings)
+
+
+def _overwrites(store: Written, register: int, distance: int) -> bool:
+    """Return whether a store through a register overwrites a word at a distance from where that points."""
+    return store.register == register and -_WORD < distance - store.offset < store.size
 
 
 def _contradict(others: list[Part], own: FunctionResult | None) -> bool:
@@ -295,23 +337,30 @@ def _reached(own: Part, others: list[Part]) -> Part:
     )
 
 
-def _unproved(part: Part, own: Part) -> Part:
-    """Return the findings of one way into a function about instructions that its entry does not prove right.
+def _not_wrong(part: Part, own: Part) -> Part:
+    """Return the findings of one way into a function, without errors where its entry proves the rows right.
 
     One row cannot be right for two frames.  If a function is right from its entry, the code that jumps into it with
-    another frame is wrong, or was not followed correctly.
+    another frame is wrong, or was not followed correctly: the rows are unknown there.  If it is only unknown where the
+    code leads with the same frame, the proof remains.
     """
 
-    def concerns(table: str, pc: int) -> bool:
+    def is_proved(table: str, pc: int) -> bool:
         judged = own.verdicts.get(table, {}).get(pc)
-        return judged is None or judged.worst is not Judgement.PROVED
+        return judged is not None and judged.worst is Judgement.PROVED
+
+    def of_both(table: str, pc: int, judged: Judgements) -> Judgements:
+        if not is_proved(table, pc):
+            return judged
+        is_other = judged.worst is Judgement.WRONG or judged.why == CFA_NOT_KNOWN
+        return _OF_ANOTHER_FRAME if is_other else PROVED
 
     return Part(
         {
-            table: {pc: judged for pc, judged in verdicts.items() if concerns(table, pc)}
+            table: {pc: of_both(table, pc, judged) for pc, judged in verdicts.items()}
             for table, verdicts in part.verdicts.items()
         },
-        tuple(finding for finding in part.findings if concerns(finding.table, finding.address)),
+        tuple(finding for finding in part.findings if not is_proved(finding.table, finding.address)),
     )
 
 

@@ -11,15 +11,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
-from sframe_unwind.convert.elf_records import FileHeader, SectionHeader, layout, read_records, write_records
 from sframe_unwind.elf import ElfBinary
-from sframe_unwind.elf.constants import SHF_ALLOC, SHT_NOBITS, SHT_NOTE, SHT_PROGBITS, SHT_STRTAB, SHT_SYMTAB, SYMBOL
+from sframe_unwind.elf.assembly import Part, assembled, plain_header
+from sframe_unwind.elf.constants import SHT_NOBITS, SHT_NOTE, SHT_PROGBITS, SHT_STRTAB, SHT_SYMTAB, SYMBOL
+from sframe_unwind.elf.records import SectionHeader
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 
-_ALIGNMENT = 8
 _STB_LOCAL, _STT_FUNC = 0, 2
-_NO_HEADER = SectionHeader(*(0,) * 10)
 
 
 class DebugSymbol(NamedTuple):
@@ -33,14 +32,6 @@ class DebugSymbol(NamedTuple):
     """Binding and type."""
 
 
-class _Part(NamedTuple):
-    """A section with its name and contents."""
-
-    name: bytes
-    header: SectionHeader
-    data: bytes
-
-
 def debug_file(program: ElfBinary, name: str, data: bytes, symbols: Sequence[DebugSymbol]) -> bytes:
     """Return the debug file of a program, with one section that is not loaded.
 
@@ -49,64 +40,36 @@ def debug_file(program: ElfBinary, name: str, data: bytes, symbols: Sequence[Deb
     :raises FileError: the file is truncated, or has no section headers.
     """
     byteorder = program.byteorder
-    header = read_records(program, 0, 1, FileHeader)[0]
-    sections = read_records(program, header.shoff, header.shnum, SectionHeader)
-    if header.shstrndx >= len(sections):
+    if program.names_number >= len(program.sections):
         raise FileError("no section headers, by which a debugger finds where the program is loaded")
-    names = sections[header.shstrndx]
-    table = program.read(names.offset, names.size)
-    parts = [_Part(b"", _NO_HEADER, b"")]
-    parts += (_kept(program, table, section) for section in sections[1:] if section.flags & SHF_ALLOC)
-    parts.append(_Part(name.encode(), _plain(SHT_PROGBITS, data), data))
+    parts = [Part(b"", SectionHeader(), b"")]
+    parts += (_kept(program, section) for section in program.sections[1:] if section.is_loaded)
+    parts.append(Part(name.encode(), plain_header(SHT_PROGBITS, data), data))
     if symbols:
         parts += _symbol_table(symbols, parts, byteorder)
-    return _assembled(header, parts, byteorder)
+    return assembled(program.header, parts)
 
 
-def _plain(section_type: int, data: bytes) -> SectionHeader:
-    return _NO_HEADER._replace(type=section_type, size=len(data), addralign=_ALIGNMENT)
-
-
-def _kept(program: ElfBinary, names: bytes, section: SectionHeader) -> _Part:
+def _kept(program: ElfBinary, section: SectionHeader) -> Part:
     """Return a loaded section.  It keeps its contents only if they are notes, because one of them is the build ID."""
-    name = names[section.name :].partition(b"\0")[0]
+    name = program.section_names[section.name_offset :].partition(b"\0")[0]
     is_note = section.type == SHT_NOTE
     data = program.read(section.offset, section.size) if is_note else b""
-    return _Part(name, section._replace(type=SHT_NOTE if is_note else SHT_NOBITS, link=0, info=0), data)
+    return Part(name, section._replace(type=SHT_NOTE if is_note else SHT_NOBITS, link=0, info=0), data)
 
 
-def _symbol_table(symbols: Sequence[DebugSymbol], parts: Sequence[_Part], byteorder: ByteOrder) -> list[_Part]:
+def _symbol_table(symbols: Sequence[DebugSymbol], parts: Sequence[Part], byteorder: ByteOrder) -> list[Part]:
     """Return a symbol table and its strings."""
     entry = struct.Struct(STRUCT_MARKS[byteorder] + SYMBOL)
     table, strings = [bytes(entry.size)], [b""]
     ordered = sorted(symbols, key=lambda symbol: symbol.info >> 4 != _STB_LOCAL)  # local ones come first
     at = 1
     for name, address, size, info in ordered:
-        number = next((n for n, (_, header, _) in enumerate(parts) if 0 <= address - header.addr < header.size), 0)
+        number = next((n for n, (_, header, _) in enumerate(parts) if 0 <= address - header.address < header.size), 0)
         table.append(entry.pack(at, info, 0, number, address, size))
         strings.append(name.encode("utf-8", "surrogateescape"))
         at += len(strings[-1]) + 1
     data, names = b"".join(table), b"\0".join(strings) + b"\0"
     locals_ = 1 + sum(symbol.info >> 4 == _STB_LOCAL for symbol in symbols)
-    header = _plain(SHT_SYMTAB, data)._replace(link=len(parts) + 1, info=locals_, entsize=entry.size)
-    return [_Part(b".symtab", header, data), _Part(b".strtab", _plain(SHT_STRTAB, names), names)]
-
-
-def _assembled(model: FileHeader, parts: Sequence[_Part], byteorder: ByteOrder) -> bytes:
-    """Return a file of the given sections, and of one more with their names."""
-    own = b".shstrtab"
-    names = b"".join(part.name + b"\0" for part in parts) + own + b"\0"
-    body = bytearray(layout(FileHeader, byteorder).size)
-    headers: list[SectionHeader] = []
-    at = 0
-    for name, header, data in (*parts, _Part(own, _plain(SHT_STRTAB, names), names)):
-        body += bytes(-len(body) % _ALIGNMENT)
-        headers.append(header._replace(name=at, offset=len(body)) if headers else header)
-        body += data
-        at += len(name) + 1
-    body += bytes(-len(body) % _ALIGNMENT)
-    size = layout(SectionHeader, byteorder).size
-    model = model._replace(phoff=0, phnum=0, shoff=len(body), shentsize=size)
-    model = model._replace(shnum=len(headers), shstrndx=len(headers) - 1)
-    body[: layout(FileHeader, byteorder).size] = write_records([model], byteorder)
-    return bytes(body) + write_records(headers, byteorder)
+    header = plain_header(SHT_SYMTAB, data)._replace(link=len(parts) + 1, info=locals_, entry_size=entry.size)
+    return [Part(b".symtab", header, data), Part(b".strtab", plain_header(SHT_STRTAB, names), names)]

@@ -10,13 +10,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from sframe_unwind.convert.elf_records import FileHeader, ProgramHeader, SectionHeader, read_records, write_records
 from sframe_unwind.convert.front import Records
 from sframe_unwind.convert.room import ALIGNMENT, Room, room_for
 from sframe_unwind.convert.section_order import SYMBOL_TABLES, SectionOrder
 from sframe_unwind.convert.writing import Chunk, copy_start, write_chunks, written
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.constants import SHF_ALLOC, SHT_STRTAB
+from sframe_unwind.elf.records import SectionHeader, encoded
 from sframe_unwind.errors import FileError
 
 _HEADERS = ".elf_headers"
@@ -43,22 +43,16 @@ class ElfCopy:
     """
 
     def __init__(self, file: ElfBinary, name: str, segment: int | None) -> None:
-        header = read_records(file, 0, 1, FileHeader)[0]
-        self._records = Records(
-            file,
-            header,
-            read_records(file, header.phoff, header.phnum, ProgramHeader),
-            read_records(file, header.shoff, header.shnum, SectionHeader),
-        )
-        sections = self._records.sections
+        header = file.header
         if header.shoff and not header.shnum:
             raise FileError("more than 65,279 sections, which a copy cannot have")
+        self._records = Records(file, header, list(file.segments), list(file.sections))
+        sections = self._records.sections
         self._names = b""
         if sections:
             if not 0 < header.shstrndx < len(sections):
                 raise FileError("no section names, to which the name of the new section would be added")
-            names = sections[header.shstrndx]
-            self._names = file.read(names.offset, names.size)
+            self._names = file.section_names
         self._number = self._number_of(name)
         self._room: Room | None = None if segment is None else room_for(self._records, segment, self._number)
 
@@ -92,7 +86,7 @@ class ElfCopy:
         if room is not None and section.segment is not None:
             offset, sections = room.section_offset, room.sections
             program = room.program_headers(section.segment, len(section.data), records.byteorder)
-            added += [*room.chunks, Chunk(room.phoff, write_records(program, records.byteorder))]
+            added += [*room.chunks, Chunk(room.phoff, encoded(program, records.byteorder))]
             header = header._replace(phoff=room.phoff, phnum=len(program))
         added.append(Chunk(offset, section.data))
         if sections:
@@ -102,9 +96,9 @@ class ElfCopy:
             if not order.is_kept:
                 added += self._symbol_tables(placed, order, added)
             at = names.offset + len(names.data) + -(names.offset + len(names.data)) % ALIGNMENT
-            added += [names, Chunk(at, write_records(order.headers(), records.byteorder))]
+            added += [names, Chunk(at, encoded(order.headers(), records.byteorder))]
             header = header._replace(shoff=at, shnum=len(placed), shstrndx=order.number(header.shstrndx))
-        return [Chunk(0, write_records([header], records.byteorder)), *added]
+        return [Chunk(0, encoded([header], records.byteorder)), *added]
 
     def _section_headers(
         self, before: list[SectionHeader], section: NewSection, offset: int, end: int
@@ -115,24 +109,21 @@ class ElfCopy:
         if number is None:
             name, names = len(names), names + section.name.encode() + b"\0"
         else:
-            name = sections[number].name
+            name = sections[number].name_offset
         if self._room is not None and self._room.headers_section is not None:
-            sections.append(self._room.headers_section._replace(name=len(names)))
+            sections.append(self._room.headers_section._replace(name_offset=len(names)))
             names += _HEADERS.encode() + b"\0"
         # Written anew in any case: the old ones may be after the kept part of the file.
         sections[index] = sections[index]._replace(type=SHT_STRTAB, offset=end, size=len(names))
         flags = 0 if self._room is None else SHF_ALLOC
         added = SectionHeader(
-            name=name,
+            name_offset=name,
             type=section.type,
             flags=flags,
-            addr=self.address,
+            address=self.address,
             offset=offset,
             size=len(section.data),
-            link=0,
-            info=0,
-            addralign=ALIGNMENT,
-            entsize=0,
+            alignment=ALIGNMENT,
         )
         if number is None:
             sections.append(added)
@@ -162,6 +153,6 @@ class ElfCopy:
         """Return the number of the section with a name; ``None``: there is none."""
         wanted = name.encode() + b"\0"
         for number, section in enumerate(self._records.sections):
-            if number and self._names.startswith(wanted, section.name):
+            if number and self._names.startswith(wanted, section.name_offset):
                 return number
         return None

@@ -14,19 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
-from sframe_unwind.convert.elf_records import (
-    DynamicEntry,
-    FileHeader,
-    ProgramHeader,
-    Record,
-    SectionHeader,
-    Symbol,
-    layout,
-    read_records,
-    write_records,
-)
 from sframe_unwind.convert.writing import Chunk
 from sframe_unwind.elf import ElfBinary
+from sframe_unwind.elf.build_id import find_build_id
 from sframe_unwind.elf.constants import (
     DT_GNU_HASH,
     DT_HASH,
@@ -46,7 +36,18 @@ from sframe_unwind.elf.constants import (
     SHT_PROGBITS,
     SHT_SYMTAB,
 )
-from sframe_unwind.image.build_id import find_build_id
+from sframe_unwind.elf.records import (
+    DynamicEntry,
+    FileHeader,
+    ProgramHeader,
+    Record,
+    SectionHeader,
+    Symbol,
+    decoded,
+    encoded,
+    layout,
+)
+from sframe_unwind.errors import FileError
 
 _TAGS = {SHT_GNU_HASH: DT_GNU_HASH, SHT_HASH: DT_HASH, SHT_DYNSYM: DT_SYMTAB}
 """Sections to which one entry of the dynamic section refers."""
@@ -102,7 +103,7 @@ class Front:
         self.start, self.address, self.data = 0, 0, b""
         if numbers:
             first, last = sections[numbers[0]], sections[numbers[-1]]
-            self.start, self.address = first.offset, first.addr
+            self.start, self.address = first.offset, first.address
             size = last.offset + last.size - first.offset
             self.data = records.file.read(first.offset, size) if self._leaving else b""
 
@@ -126,8 +127,8 @@ class Front:
                     if any(_covers(header, sections[index]) for index in move.numbers):
                         header = header._replace(
                             offset=header.offset + move.offset_delta,
-                            vaddr=header.vaddr + move.delta,
-                            paddr=header.paddr + move.delta,
+                            address=header.address + move.delta,
+                            physical=header.physical + move.delta,
                         )
                         break
             kept.append(header)
@@ -140,7 +141,7 @@ class Front:
             for number in move.numbers:
                 section = moved[number]
                 moved[number] = section._replace(
-                    addr=section.addr + move.delta, offset=section.offset + move.offset_delta
+                    address=section.address + move.delta, offset=section.offset + move.offset_delta
                 )
         return moved
 
@@ -160,11 +161,11 @@ class Front:
         for offset, entry in _dynamic(self._records):
             if entry.tag in by_tag:
                 value = entry.value + deltas[by_tag[entry.tag]]
-                changed.append(Chunk(offset, write_records([entry._replace(value=value)], order)))
+                changed.append(Chunk(offset, encoded([entry._replace(value=value)], order)))
         for offset, symbol in _symbols(self._records, SHT_SYMTAB):
             if symbol.shndx in deltas:
                 value = symbol.value + deltas[symbol.shndx]
-                changed.append(Chunk(offset, write_records([symbol._replace(value=value)], order)))
+                changed.append(Chunk(offset, encoded([symbol._replace(value=value)], order)))
         return changed
 
     @property
@@ -182,7 +183,7 @@ def choose(records: Records, added: int) -> Front | None:
     size = layout(ProgramHeader, records.byteorder).size
     loads = [one for one in program if one.type == PT_LOAD]
     end = header.phoff + len(program) * size
-    if header.phoff != layout(FileHeader, records.byteorder).size or loads[0].offset or loads[0].filesz < end:
+    if header.phoff != layout(FileHeader, records.byteorder).size or loads[0].offset or loads[0].file_size < end:
         return None
     dropped = _duplicate_note(program)
     limit = end + (added - (dropped is not None)) * size
@@ -199,7 +200,7 @@ def choose(records: Records, added: int) -> Front | None:
     last = records.sections[numbers[-1]]
     following = min(
         (one.offset for one in records.sections if one.flags & SHF_ALLOC and one.offset > last.offset),
-        default=loads[0].filesz,
+        default=loads[0].file_size,
     )
     return Front(records, numbers, _with_build_id(records, numbers, following - _aligned(limit, 8)), limit, dropped)
 
@@ -208,7 +209,7 @@ def _end_of_notes(records: Records, numbers: list[int]) -> int:
     """Return the end of the segments of notes that have a part in some sections: such a segment moves as a whole."""
     return max(
         (
-            header.offset + header.filesz
+            header.offset + header.file_size
             for header in records.program
             if header.type in (PT_NOTE, PT_GNU_PROPERTY)
             and any(_covers(header, records.sections[number]) for number in numbers)
@@ -220,10 +221,10 @@ def _end_of_notes(records: Records, numbers: list[int]) -> int:
 def _may_reach(loads: list[ProgramHeader], limit: int) -> bool:
     """Return whether the first segment reaches to an offset, or can be made longer up to there."""
     first, *others = loads
-    if limit <= first.filesz:
+    if limit <= first.file_size:
         return True
-    is_free = all(limit <= one.offset and first.vaddr + limit <= one.vaddr for one in others)
-    return first.filesz == first.memsz and is_free
+    is_free = all(limit <= one.offset and first.address + limit <= one.address for one in others)
+    return first.file_size == first.memory_size and is_free
 
 
 def leading(records: Records) -> Front | None:
@@ -248,10 +249,10 @@ def _prefix(records: Records, end: int, limit: int) -> list[int]:
 def _may_move(records: Records, number: int) -> bool:
     """Return whether only headers and dynamic entries refer to a section."""
     section = records.sections[number]
-    if section.addralign > MOVED_ALIGNMENT or section.offset + section.size > records.file.size:
+    if section.alignment > MOVED_ALIGNMENT or section.offset + section.size > records.file.size:
         return False
     if section.type in _TAGS:
-        wanted = DynamicEntry(_TAGS[section.type], section.addr)
+        wanted = DynamicEntry(_TAGS[section.type], section.address)
         return [entry for _, entry in _dynamic(records) if entry.tag == wanted.tag] == [wanted]
     if section.type == SHT_NOTE:
         kinds = {PT_NOTE, PT_GNU_PROPERTY}
@@ -271,27 +272,29 @@ def _with_build_id(records: Records, numbers: list[int], room: int) -> list[int]
         if header.type != PT_NOTE or not find_build_id(_bytes(records, header), records.byteorder):
             continue
         notes = [number for number in numbers if _covers(header, records.sections[number])]
-        others = [one for one in records.program if one.type == PT_GNU_PROPERTY and one.vaddr == header.vaddr]
-        if notes and header.filesz <= room and not others:
+        others = [one for one in records.program if one.type == PT_GNU_PROPERTY and one.address == header.address]
+        if notes and header.file_size <= room and not others:
             return notes
     return []
 
 
 def _duplicate_note(program: list[ProgramHeader]) -> int | None:
     """Return the number of the note segment that repeats PT_GNU_PROPERTY, which is read instead."""
-    places = {(one.vaddr, one.filesz) for one in program if one.type == PT_GNU_PROPERTY}
-    found = (number for number, one in enumerate(program) if one.type == PT_NOTE and (one.vaddr, one.filesz) in places)
+    places = {(one.address, one.file_size) for one in program if one.type == PT_GNU_PROPERTY}
+    found = (
+        number for number, one in enumerate(program) if one.type == PT_NOTE and (one.address, one.file_size) in places
+    )
     return next(found, None)
 
 
 def _covers(header: ProgramHeader, section: SectionHeader) -> bool:
-    return header.vaddr <= section.addr and section.addr + section.size <= header.vaddr + header.memsz
+    return header.address <= section.address and section.address + section.size <= header.address + header.memory_size
 
 
 def _dynamic(records: Records) -> list[tuple[int, DynamicEntry]]:
     """Return offset and contents of the entries of the dynamic section."""
     segments = (header for header in records.program if header.type == PT_DYNAMIC)
-    return next((_entries(records, one.offset, one.filesz, DynamicEntry) for one in segments), [])
+    return next((_entries(records, one.offset, one.file_size, DynamicEntry) for one in segments), [])
 
 
 def _symbols(records: Records, kind: int) -> list[tuple[int, Symbol]]:
@@ -307,12 +310,16 @@ def _entries(records: Records, offset: int, size: int, kind: type[Record]) -> li
     :raises FileError: the file ends before the range does.
     """
     each = layout(kind, records.byteorder).size
-    entries = read_records(records.file, offset, size // each, kind)
+    whole = size // each * each
+    data = records.file.read(offset, whole)
+    if len(data) < whole:
+        raise FileError(f"truncated: {whole:#x} bytes of headers at {offset:#x}, the file has {records.file.size:#x}")
+    entries = decoded(kind, data, records.byteorder)
     return [(offset + number * each, entry) for number, entry in enumerate(entries)]
 
 
 def _bytes(records: Records, header: ProgramHeader) -> bytes:
-    return records.file.read(header.offset, header.filesz)
+    return records.file.read(header.offset, header.file_size)
 
 
 def _aligned(offset: int, alignment: int) -> int:

@@ -7,12 +7,10 @@ The start field of each function gets a relocation of 64 bits relative to the fi
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 
 from sframe_unwind.address import RangeMap
-from sframe_unwind.arch.elf_code import FieldRelocation
-from sframe_unwind.convert.elf_records import FileHeader, SectionHeader, read_records, write_records
-from sframe_unwind.elf import SECTION_NAME, ElfBinary, ElfSection
+from sframe_unwind.arch.elf_code import FieldRelocation, relative
+from sframe_unwind.elf import SECTION_NAME, ElfBinary, SectionHeader
 from sframe_unwind.elf.constants import (
     ENTRY,
     SHF_ALLOC,
@@ -25,6 +23,7 @@ from sframe_unwind.elf.constants import (
     SHT_SYMTAB,
     SYMBOL,
 )
+from sframe_unwind.elf.records import encoded
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.sframe import encode
@@ -46,7 +45,7 @@ def with_sframe(binary: ElfBinary, table: TableSpec) -> tuple[bytes, bytes]:
     :param table: a table of version 3; its addresses are those of the file's layout.
     :raises FileError: the file has no symbol that a relocation can refer to, or too many sections.
     """
-    headers = _headers(binary)
+    _check_room(binary)
     # The linker sorts the functions.
     table = table._replace(flags=table.flags & ~Flag.FDE_SORTED)
     content = bytearray(encode.encode(encode.SectionSpec(0, (table,))))
@@ -64,31 +63,21 @@ def with_sframe(binary: ElfBinary, table: TableSpec) -> tuple[bytes, bytes]:
         symbol, address = anchor
         relocations.append(entry.pack(field, symbol << 32 | kind, function.start - address))
     section = bytes(content)
-    return _copy(binary, *headers, section, b"".join(relocations), symbols.number), section
+    return _copy(binary, section, b"".join(relocations), symbols.number), section
 
 
-def _headers(binary: ElfBinary) -> tuple[FileHeader, list[SectionHeader]]:
-    (header,) = read_records(binary, 0, 1, FileHeader)
-    if not header.shnum or header.shnum + 2 >= SHN_LORESERVE:
+def _check_room(binary: ElfBinary) -> None:
+    if not binary.header.shnum or binary.header.shnum + 2 >= SHN_LORESERVE:
         raise FileError("more than 65,277 sections, which a copy cannot have")
-    return header, read_records(binary, header.shoff, header.shnum, SectionHeader)
 
 
-def _copy(
-    binary: ElfBinary,
-    header: FileHeader,
-    headers: Sequence[SectionHeader],
-    section: bytes,
-    relocations: bytes,
-    symbols: int,
-) -> bytes:
+def _copy(binary: ElfBinary, section: bytes, relocations: bytes, symbols: int) -> bytes:
     """Return the file with both sections.  Names and headers of all sections are at its end.
 
-    :param headers: of the sections of the file.
     :param symbols: number of the section with the symbol table.
     """
-    data, order = binary.whole(), binary.byteorder
-    headers = list(headers)
+    data, order, header = binary.whole(), binary.byteorder, binary.header
+    headers = list(binary.sections)
     old = headers[header.shstrndx]
     names = data[old.offset : old.offset + old.size]
     own, of_relocations = len(names), len(names) + len(SECTION_NAME) + 1
@@ -102,37 +91,32 @@ def _copy(
     entry_size = struct.calcsize("=" + ENTRY)
     headers += [
         SectionHeader(
-            name=own,
+            name_offset=own,
             type=SHT_GNU_SFRAME,
             flags=SHF_ALLOC,
-            addr=0,
             offset=places[0],
             size=len(section),
-            link=0,
-            info=0,
-            addralign=_ALIGNMENT,
-            entsize=0,
+            alignment=_ALIGNMENT,
         ),
         SectionHeader(
-            name=of_relocations,
+            name_offset=of_relocations,
             type=SHT_RELA,
             flags=SHF_INFO_LINK,
-            addr=0,
             offset=places[1],
             size=len(relocations),
             link=symbols,
             info=len(headers),
-            addralign=_ALIGNMENT,
-            entsize=entry_size,
+            alignment=_ALIGNMENT,
+            entry_size=entry_size,
         ),
     ]
     content += bytes(-len(content) % _ALIGNMENT)
-    first = write_records([header._replace(shoff=len(content), shnum=len(headers))], order)
+    first = encoded([header._replace(shoff=len(content), shnum=len(headers))], order)
     content[: len(first)] = first
-    return bytes(content + write_records(headers, order))
+    return bytes(content + encoded(headers, order))
 
 
-def _anchors(binary: ElfBinary, symbols: ElfSection) -> RangeMap[tuple[int, int]]:
+def _anchors(binary: ElfBinary, symbols: SectionHeader) -> RangeMap[tuple[int, int]]:
     """Map code to the number and the address of a symbol in its section; no other object can replace the symbol."""
     addresses, ends = binary.layout.addresses, binary.layout.ends
     entries = binary.records(SYMBOL, binary.contents(symbols))
@@ -146,7 +130,7 @@ def _anchors(binary: ElfBinary, symbols: ElfSection) -> RangeMap[tuple[int, int]
     return RangeMap((addresses[number], ends[number], found[number]) for number in code if number in found)
 
 
-def _symbol_table(binary: ElfBinary) -> ElfSection:
+def _symbol_table(binary: ElfBinary) -> SectionHeader:
     for section in binary.sections:
         if section.type == SHT_SYMTAB:
             return section
@@ -155,5 +139,5 @@ def _symbol_table(binary: ElfBinary) -> ElfSection:
 
 def _relative_relocation(binary: ElfBinary) -> int:
     """Return the type of relocation for a field of 64 bits that is relative to itself."""
-    wanted = FieldRelocation(_FIELD_SIZE, pc_relative=True)
+    wanted = FieldRelocation(_FIELD_SIZE, relative)
     return next(kind for kind, known in binary.arch.relocations.items() if known == wanted)

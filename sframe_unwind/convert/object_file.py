@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sframe_unwind.address import ByteOrder
-from sframe_unwind.convert.elf_records import FileHeader, SectionHeader, layout, write_records
 from sframe_unwind.elf.constants import ET_REL, SHF_ALLOC, SHT_STRTAB
+from sframe_unwind.elf.records import FileHeader, SectionHeader, encoded, layout
 
 _ALIGNMENT = 8
 _NAMES = b"\0.shstrtab\0"
@@ -24,35 +24,27 @@ def object_file(
     headers_at = names_at + len(names)
     headers_at += -headers_at % _ALIGNMENT
     sections = [
-        SectionHeader(*(0,) * 10),
+        SectionHeader(),
         SectionHeader(
-            name=len(_NAMES),
+            name_offset=len(_NAMES),
             type=section_type,
             flags=SHF_ALLOC,
-            addr=address,
+            address=address,
             offset=start,
             size=len(data),
-            link=0,
-            info=0,
-            addralign=_ALIGNMENT,
-            entsize=0,
+            alignment=_ALIGNMENT,
         ),
         SectionHeader(
-            name=1,
+            name_offset=1,
             type=SHT_STRTAB,
-            flags=0,
-            addr=0,
             offset=names_at,
             size=len(names),
-            link=0,
-            info=0,
-            addralign=1,
-            entsize=0,
+            alignment=1,
         ),
     ]
     size = layout(SectionHeader, byteorder).size
     header = model._replace(
         type=ET_REL, entry=0, phoff=0, shoff=headers_at, phentsize=0, phnum=0, shentsize=size, shnum=3, shstrndx=2
     )
-    body = write_records([header], byteorder) + data + names
-    return body + bytes(headers_at - len(body)) + write_records(sections, byteorder)
+    body = encoded([header], byteorder) + data + names
+    return body + bytes(headers_at - len(body)) + encoded(sections, byteorder)

@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
-from sframe_unwind.convert.elf_records import ProgramHeader, SectionHeader, layout
 from sframe_unwind.convert.front import MOVED_ALIGNMENT, Records, choose, leading
 from sframe_unwind.convert.writing import Chunk
 from sframe_unwind.elf.constants import ET_EXEC, PF_R, PN_XNUM, PT_LOAD, PT_PHDR, SHF_ALLOC, SHT_NOBITS, SHT_PROGBITS
+from sframe_unwind.elf.records import ProgramHeader, SectionHeader, layout
 from sframe_unwind.errors import FileError
 
 ALIGNMENT = 8
@@ -68,22 +68,22 @@ class Room(NamedTuple):
             type=PT_LOAD,
             flags=PF_R,
             offset=self.offset,
-            vaddr=self.address,
-            paddr=self.address,
-            filesz=length,
-            memsz=length,
-            align=self.alignment,
+            address=self.address,
+            physical=self.address,
+            file_size=length,
+            memory_size=length,
+            alignment=self.alignment,
         )
         place = self.section_address
         own = ProgramHeader(
             type=segment,
             flags=PF_R,
             offset=self.section_offset,
-            vaddr=place,
-            paddr=place,
-            filesz=size,
-            memsz=size,
-            align=ALIGNMENT,
+            address=place,
+            physical=place,
+            file_size=size,
+            memory_size=size,
+            alignment=ALIGNMENT,
         )
         headers = list(self.program)
         last = max(number for number, header in enumerate(headers) if header.type == PT_LOAD)
@@ -103,17 +103,19 @@ def _with_table(headers: list[ProgramHeader], offset: int, size: int) -> list[Pr
     found = (
         number
         for number, one in enumerate(headers)
-        if one.type == PT_LOAD and one.offset <= offset < one.offset + one.filesz
+        if one.type == PT_LOAD and one.offset <= offset < one.offset + one.file_size
     )
     number = next(found, None)
     if number is None:
         return headers  # it is not loaded
     load = headers[number]
-    missing = max(0, offset + size - load.offset - load.filesz)
-    headers[number] = load._replace(filesz=load.filesz + missing, memsz=load.memsz + missing)
-    place = offset - load.offset + load.vaddr
+    missing = max(0, offset + size - load.offset - load.file_size)
+    headers[number] = load._replace(file_size=load.file_size + missing, memory_size=load.memory_size + missing)
+    place = offset - load.offset + load.address
     return [
-        one._replace(offset=offset, vaddr=place, paddr=place, filesz=size, memsz=size) if one.type == PT_PHDR else one
+        one._replace(offset=offset, address=place, physical=place, file_size=size, memory_size=size)
+        if one.type == PT_PHDR
+        else one
         for one in headers
     ]
 
@@ -131,7 +133,7 @@ def room_for(records: Records, segment: int, name: int | None) -> Room:
     count = len(records.program) + 2
     if records.header.phnum == PN_XNUM or count >= PN_XNUM:
         raise FileError(f"{count} program headers, more than a copy can have")
-    alignment = max(header.align for header in loads)
+    alignment = max(header.alignment for header in loads)
     if not 0 < alignment <= _MAX_ALIGNMENT or alignment & alignment - 1:
         raise FileError(f"segments with the alignment {alignment:#x}")
     others = [header for header in records.program if header.type != segment]
@@ -147,62 +149,60 @@ def _again(records: Records, others: list[ProgramHeader], number: int | None, al
     if number is None:
         return None
     section = records.sections[number]
-    last = max((one for one in others if one.type == PT_LOAD), key=lambda one: one.vaddr)
-    if (
-        last.flags != PF_R
-        or section.type == SHT_NOBITS
-        or section.offset + section.size > records.file.size
-        or last.offset > section.offset
-        or section.addr - last.vaddr != section.offset - last.offset
-        or section.addr + section.size != last.vaddr + last.memsz
-        or (last.vaddr >= section.addr + ALIGNMENT and section.addr < last.vaddr)
-    ):
-        return None
-    if any(one.flags & SHF_ALLOC and one.addr > section.addr for one in records.sections):
-        return None
+    last = max((one for one in others if one.type == PT_LOAD), key=lambda one: one.address)
     program = [one for one in others if one is not last]
-    if not any(one.type == PT_LOAD for one in program):
+    if not _is_added(records, section, last) or not any(one.type == PT_LOAD for one in program):
         return None
-    head = section.offset - last.offset
     phoff, offset, kept = records.header.phoff, last.offset, section.offset
     chunks: list[Chunk] = []
-    contents = [one for one in records.sections if one.type != SHT_NOBITS and one.size]
-    names = records.sections[records.header.shstrndx]
-    following = [one for one in contents if one.offset > section.offset and one is not names]
-    if following or phoff > section.offset:
+    if _is_followed(records, section):
         if last.offset <= phoff < section.offset:
             return None
         kept = records.file.size
-        offset = kept + (last.vaddr - kept) % alignment
+        offset = kept + (last.address - kept) % alignment
         chunks.append(Chunk(offset, records.file.read(last.offset, section.offset - last.offset)))
-    moved = [
-        one._replace(offset=one.offset - last.offset + offset)
-        if one.flags & SHF_ALLOC and last.vaddr <= one.addr < last.vaddr + last.memsz
-        else one
-        for one in records.sections
-    ]
-    inside = [
-        one._replace(offset=one.offset - last.offset + offset)
-        if one.type != PT_LOAD and one.filesz and last.vaddr <= one.vaddr < last.vaddr + last.memsz
-        else one
-        for one in program
-    ]
-    survives = not last.offset <= phoff < last.offset + last.filesz
+    delta = offset - last.offset
     return Room(
         shift=0,
         kept=kept,
         offset=offset,
-        address=last.vaddr,
-        section_offset=offset + head,
-        section_address=section.addr,
-        alignment=last.align,
+        address=last.address,
+        section_offset=section.offset + delta,
+        section_address=section.address,
+        alignment=last.alignment,
         phoff=phoff,
-        program=inside,
-        sections=moved,
+        program=[one._replace(offset=one.offset + delta) if _is_inside(one, last) else one for one in program],
+        sections=[
+            one._replace(offset=one.offset + delta) if one.is_loaded and last.address <= one.address < last.end else one
+            for one in records.sections
+        ],
         headers_section=None,
         chunks=chunks,
-        survives_strip=survives,
+        survives_strip=not last.offset <= phoff < last.offset + last.file_size,
     )
+
+
+def _is_added(records: Records, section: SectionHeader, segment: ProgramHeader) -> bool:
+    """Return whether the last segment is one that an earlier conversion added for a section at its end."""
+    if section.type == SHT_NOBITS or section.offset + section.size > records.file.size:
+        return False
+    if segment.flags != PF_R or segment.offset > section.offset or segment.address >= section.address + ALIGNMENT:
+        return False
+    is_last = not any(one.is_loaded and one.address > section.address for one in records.sections)
+    is_in_place = section.address - segment.address == section.offset - segment.offset
+    return is_last and is_in_place and section.end == segment.end
+
+
+def _is_followed(records: Records, section: SectionHeader) -> bool:
+    """Return whether contents or program headers follow a section; the names of the sections are written anew."""
+    names = records.sections[records.header.shstrndx]
+    contents = (one for one in records.sections if one.has_contents and one.size and one is not names)
+    return any(one.offset > section.offset for one in contents) or records.header.phoff > section.offset
+
+
+def _is_inside(one: ProgramHeader, segment: ProgramHeader) -> bool:
+    """Return whether another program header describes a part of a loaded segment."""
+    return one.type != PT_LOAD and one.file_size > 0 and segment.address <= one.address < segment.end
 
 
 def _after_the_header(records: Records, alignment: int) -> Room | None:
@@ -241,7 +241,7 @@ def _before_the_first_segment(records: Records, alignment: int) -> Room | None:
     Sections also move to the new page: GNU strip makes a segment without a section unusable.
     """
     first = next(header for header in records.program if header.type == PT_LOAD)
-    front, address = leading(records), first.vaddr - alignment
+    front, address = leading(records), first.address - alignment
     if records.header.type != ET_EXEC or first.offset or front is None or address < _LOWEST:
         return None
     phoff = records.header.phoff
@@ -253,12 +253,19 @@ def _before_the_first_segment(records: Records, alignment: int) -> Room | None:
     moves = front.moves(address + block, block)
     before, after = records.program, front.program(moves)
     program = [
-        new if new is not old or not old.filesz else old._replace(offset=old.offset + alignment)
+        new if new is not old or not old.file_size else old._replace(offset=old.offset + alignment)
         for old, new in zip(before, after)
     ]
     program.insert(program.index(next(header for header in program if header.type == PT_LOAD)), first)
     program[program.index(first)] = ProgramHeader(
-        type=PT_LOAD, flags=PF_R, offset=0, vaddr=address, paddr=address, filesz=size, memsz=size, align=alignment
+        type=PT_LOAD,
+        flags=PF_R,
+        offset=0,
+        address=address,
+        physical=address,
+        file_size=size,
+        memory_size=size,
+        alignment=alignment,
     )
     sections = [
         new if new is not old or not number else old._replace(offset=old.offset + alignment)
@@ -268,16 +275,12 @@ def _before_the_first_segment(records: Records, alignment: int) -> Room | None:
     offset, place = _end(records, alignment, alignment)
     # Static programs of glibc read the file header in memory (__ehdr_start), so no tool may drop these bytes.
     old = SectionHeader(
-        name=0,
         type=SHT_PROGBITS,
         flags=SHF_ALLOC,
-        addr=first.vaddr,
+        address=first.address,
         offset=alignment,
         size=front.start,
-        link=0,
-        info=0,
-        addralign=ALIGNMENT,
-        entsize=0,
+        alignment=ALIGNMENT,
     )
     return Room(
         shift=alignment,
@@ -300,7 +303,7 @@ def _end(records: Records, shift: int, alignment: int) -> tuple[int, int]:
     """Return offset and address of a segment after all others."""
     offset = shift + records.file.size
     offset += -offset % ALIGNMENT
-    end = max(header.vaddr + header.memsz for header in records.program if header.type == PT_LOAD)
+    end = max(header.address + header.memory_size for header in records.program if header.type == PT_LOAD)
     return offset, end + -end % alignment + offset % alignment  # no page of it is a page of another segment
 
 
@@ -313,8 +316,8 @@ def _at_the_end(records: Records, alignment: int) -> Room:
     # offset in the file, so the new segment has the same distance from the first one in memory as in the file.
     loads = [header for header in records.program if header.type == PT_LOAD]
     kept = records.file.size
-    bias = loads[0].vaddr - loads[0].offset
-    end = max(max(header.vaddr + header.memsz for header in loads) - bias, kept)
+    bias = loads[0].address - loads[0].offset
+    end = max(max(header.address + header.memory_size for header in loads) - bias, kept)
     offset = end + -end % alignment
     if offset + bias < 0 or (offset + bias) % alignment:
         raise FileError("a first segment that is not aligned")

@@ -11,8 +11,8 @@ from array import array
 from collections.abc import Sequence
 
 from sframe_unwind.address import ByteOrder
-from sframe_unwind.convert.elf_records import SectionHeader, Symbol, layout
 from sframe_unwind.elf.constants import SHF_ALLOC, SHF_INFO_LINK, SHT_DYNSYM, SHT_NOBITS, SHT_REL, SHT_RELA, SHT_SYMTAB
+from sframe_unwind.elf.records import SectionHeader, Symbol, layout
 
 SYMBOL_TABLES = (SHT_SYMTAB, SHT_DYNSYM)
 _HALVES, _SHNDX = 12, 3
@@ -69,7 +69,7 @@ def _places(sections: Sequence[SectionHeader]) -> list[tuple[int, int]]:
 
     Sections without contents have any offset, 0 if mold linked the file; they stay behind those before them in memory.
     """
-    loaded = [(one.addr, number) for number, one in enumerate(sections) if one.flags & SHF_ALLOC]
+    loaded = [(one.address, number) for number, one in enumerate(sections) if one.flags & SHF_ALLOC]
     offsets, end = [one.offset for one in sections], 0
     for _, number in sorted(loaded):
         section = sections[number]

@@ -12,10 +12,9 @@ from sframe_unwind.convert.to_sframe import Wanted, convert_object
 from sframe_unwind.convert.writing import mode_of_copy
 from sframe_unwind.elf import PathLike, archive
 from sframe_unwind.elf.reader import open_file
+from sframe_unwind.elf.records import MAGIC_64
 from sframe_unwind.errors import FileError
 from sframe_unwind.replacing import replacing, writing
-
-_ELF64_MAGIC = b"\x7fELF\x02"
 
 
 def is_archive(path: PathLike) -> bool:
@@ -46,7 +45,7 @@ def convert_archive(path: PathLike, output: PathLike, wanted: Wanted) -> list[Re
         if name in archive.BSD_SYMBOL_TABLES:
             raise FileError(f"{path}: an archive with a BSD table of symbols, expected one of GNU ar")
         header, body = bytearray(data[start - archive.HEADER_SIZE : start]), data[start : start + size]
-        if start in members and body.startswith(_ELF64_MAGIC):
+        if start in members and body.startswith(MAGIC_64):
             member = f"{path}({members[start]})"
             with elf.parsed(BytesIO(body), member) as binary:
                 if binary.is_object and not binary.has_sframe and binary.cfi.ranges():

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from sframe_unwind import elf
 from sframe_unwind.convert.consumers import target_for
 from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
-from sframe_unwind.convert.elf_records import FileHeader, read_records
 from sframe_unwind.convert.linkable import with_sframe
 from sframe_unwind.convert.object_file import object_file
 from sframe_unwind.convert.report import Report
@@ -82,13 +81,12 @@ def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted(
                 made.copy.write(temporary, new)
             elif wanted.form == OBJECT:
                 order = made.source.arch.byteorder
-                header = read_records(binary, 0, 1, FileHeader)[0]
                 new_file = object_file(
                     name=SECTION_NAME,
                     section_type=SHT_GNU_SFRAME,
                     data=made.section,
                     address=made.address,
-                    model=header,
+                    model=binary.header,
                     byteorder=order,
                 )
                 temporary.write_bytes(new_file)

@@ -14,8 +14,9 @@ from sframe_unwind.memory import ReadMemory
 from sframe_unwind.report.compare import WRONG, ByCode, JudgeRow
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.table import Match
-from sframe_unwind.unwind.modules import Found, Modules, RunTimeMatch
+from sframe_unwind.unwind.modules import Found, Modules
 from sframe_unwind.unwind.precedence import JudgeRule, Verdict
+from sframe_unwind.unwind.run_time_match import RunTimeMatch
 from sframe_unwind.unwind_rule import UnwindRule
 
 if TYPE_CHECKING:

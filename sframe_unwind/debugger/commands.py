@@ -11,6 +11,7 @@ from sframe_unwind.errors import SFrameError
 ALL = "-all"
 JSON = "--json"
 BLOCKED = "-blocked"
+SOURCE = "/s"
 REGS, UCONTEXT, JMPBUF, TASK = CONTEXTS = ("-regs", "-ucontext", "-jmpbuf", "-task")
 """The options that name a context that does not run.  Their argument is the rest of the line."""
 _CONTEXT = re.compile(rf"(?:^|\s)({'|'.join(CONTEXTS)})(?:\s+(.*)|$)", re.DOTALL)
@@ -133,6 +134,14 @@ class Command(NamedTuple):
         return int(digits) if len(digits) <= len(str(_MOST)) else _MOST
 
 
+def source_and_address(arguments: Arguments) -> tuple[bool, str]:
+    """Return whether the lines of source are wanted, and the expression for an address; empty: there is none."""
+    text = "".join(arguments.rest)
+    if text.split()[:1] == [SOURCE]:
+        return True, text[len(SOURCE) :].strip()
+    return False, text
+
+
 MODE = Command(
     "mode",
     "[auto | always | fallback | off]",
@@ -193,6 +202,18 @@ EXPLAIN = Command(
     "Python, it also tells whether the machine code proves the row.\n" + _CONTEXT_HELP,
     positional=1,
     takes_context=True,
+    takes_text=True,
+)
+DISASSEMBLE = Command(
+    "disassemble",
+    f"[{SOURCE}] [ADDRESS]",
+    "Disassemble a function with the rules of SFrame, DWARF CFI and the code beside each instruction",
+    "The function is that of the selected frame, or around ADDRESS, an expression.  A rule is shown where it begins,\n"
+    "and holds until the next one: the place of the CFA, of the caller's frame pointer and of the return address, in\n"
+    "readelf's notation.  A line with ! has rules that differ, or that the machine code refutes (with the extra\n"
+    "'code' in {debugger}'s Python).  Beside the instruction of the frame are the values that the rule gives in it.\n"
+    "With /s, also the lines of the source.",
+    positional=1,
     takes_text=True,
 )
 TASKS = Command(

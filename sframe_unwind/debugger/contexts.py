@@ -18,6 +18,7 @@ from sframe_unwind.report.stack import SIGNAL_FRAME, ShownFrame, Stack, by_sfram
 from sframe_unwind.unwind import signal_frame
 from sframe_unwind.unwind.cfi_fallback import NAME, CfiFallback
 from sframe_unwind.unwind.modules import Modules
+from sframe_unwind.unwind.other_stacks import OtherStacks
 from sframe_unwind.unwind.saved_context import (
     SavedContext,
     assignments,
@@ -107,6 +108,7 @@ def walk(
         pac_mask=pac_mask,
         skip=kernel.leaves_stack if kernel is not None else None,
         interrupted=context.interrupted,
+        other_stacks=OtherStacks(arch, read) if kernel is None else None,
     )
 
 

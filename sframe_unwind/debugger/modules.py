@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Callable, NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.debug_files import FindDebugFiles
+from sframe_unwind.elf.rewritten import rewriter
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.elf_image import build_id_in, read_image
-from sframe_unwind.image.rewritten import rewriter
 from sframe_unwind.memory import LazyBytes, ReadMemory, lazy_memory
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module
@@ -46,7 +46,7 @@ def loaded_module(
     :param name: its path.
     :param ranges: start and end addresses of its code, which may include other sections between.
     :param sections: the sections that the debugger knows, by their names; with those of
-        :data:`sframe_unwind.image.rewritten.MARKS`, if it knows them.
+        :data:`sframe_unwind.elf.rewritten.MARKS`, if it knows them.
     :param header: address of its ELF header.
     :param read: reads the memory of the process.
     :param code_size: size of its code in bytes, if it differs from the size of the ranges.

@@ -36,7 +36,6 @@ def status_without_process(settings: Settings, debugger: str, reason: str, progr
 
     :param program: path of the program's file; empty: there is none.
     """
-    # Not every debugger's Python has pyelftools, which reads files; the command line has it.
     hint = [f"sframe-unwind dump {shlex.quote(program)}  # shows the SFrame of the program's file"] if program else []
     return [about(debugger), f"mode {settings}", reason, *hint]
 

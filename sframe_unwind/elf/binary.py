@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from io import BytesIO
@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from sframe_unwind.address import KERNEL_HALF
 from sframe_unwind.arch import Arch, of_elf
-from sframe_unwind.elf._reader import ElfSection, ElfSegment, Reader
+from sframe_unwind.elf._reader import Reader
+from sframe_unwind.elf.build_id import find_build_id
 from sframe_unwind.elf.constants import PT_GNU_SFRAME, PT_LOAD, PT_NOTE, SHT_GNU_SFRAME, SHT_SYMTAB
 from sframe_unwind.elf.mini_debug_info import embedded_file
 from sframe_unwind.elf.padding import Padding
 from sframe_unwind.elf.plt import stubs
 from sframe_unwind.elf.reader import FileReader, PathLike, open_file
+from sframe_unwind.elf.records import ProgramHeader, SectionHeader
 from sframe_unwind.elf.relocation import Relocations
+from sframe_unwind.elf.rewritten import rewriter
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols, symbol_text, symbols_of
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError
-from sframe_unwind.image.build_id import find_build_id
-from sframe_unwind.image.rewritten import rewriter
 from sframe_unwind.memory import Data, LazyBytes
 from sframe_unwind.sframe import header
 from sframe_unwind.sframe.section import Section
@@ -81,7 +82,14 @@ class ElfBinary(Reader):
         """The relocations of an object file."""
         return Relocations(self, self.layout.addresses)
 
-    def relocated(self, section: ElfSection) -> bytes:
+    def relocations_at(self, addresses: Sequence[int]) -> Relocations:
+        """Return the relocations for other addresses of the sections, such as those of a process.
+
+        :param addresses: by section number; empty: all sections are at address 0.
+        """
+        return Relocations(self, addresses)
+
+    def relocated(self, section: SectionHeader) -> bytes:
         """Return the contents of a section; in an object file with its relocations applied.
 
         :raises FileError: a relocation is of an unknown type, or outside the section.
@@ -201,7 +209,7 @@ class ElfBinary(Reader):
         return bool(self.sections) and not self.layout.code
 
     @property
-    def sframe_sections(self) -> list[ElfSection]:
+    def sframe_sections(self) -> list[SectionHeader]:
         """The headers of all SFrame sections with contents.  Name or type identifies them."""
         return [
             section
@@ -210,7 +218,7 @@ class ElfBinary(Reader):
         ]
 
     @property
-    def sframe_segments(self) -> list[ElfSegment]:
+    def sframe_segments(self) -> list[ProgramHeader]:
         """The segments PT_GNU_SFRAME with contents: objcopy leaves an empty one when it removes the section."""
         return [segment for segment in self.segments if segment.type == PT_GNU_SFRAME and segment.file_size]
 
@@ -238,7 +246,7 @@ class ElfBinary(Reader):
         """Return the error that the file has no SFrame."""
         return NoSFrameError(self.without_contents(SECTION_NAME) or f"no {SECTION_NAME} section")
 
-    def named(self, name: str) -> ElfSection | None:
+    def named(self, name: str) -> SectionHeader | None:
         """Return the last section with a name; ``None``: there is none."""
         return next((section for section in reversed(self.sections) if section.name == name), None)
 
@@ -274,7 +282,7 @@ class ElfBinary(Reader):
             relocations.check_targets(section.number, decoded)
         return sections
 
-    def _sframe_data(self, relocations: Relocations, section: ElfSection, path: PathLike | None) -> Data:
+    def _sframe_data(self, relocations: Relocations, section: SectionHeader, path: PathLike | None) -> Data:
         if relocations.has(section):
             return relocations.contents(section)
         return self._part(path, section.offset, section.size)

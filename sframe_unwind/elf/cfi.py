@@ -12,11 +12,13 @@ from sframe_unwind.cfi.index import Index
 from sframe_unwind.cfi.records import CfiFunction, Fde, Records
 from sframe_unwind.elf._reader import Reader
 from sframe_unwind.elf.relocation import Relocations
+from sframe_unwind.elf.rewritten import BOLT_ORIGINAL
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import FormatError
-from sframe_unwind.image.rewritten import BOLT_ORIGINAL
 
 EH_FRAME, EH_FRAME_HDR, DEBUG_FRAME = ".eh_frame", ".eh_frame_hdr", ".debug_frame"
+DEBUG_FRAMES = (DEBUG_FRAME, ".zdebug_frame")
+"""The names of ``.debug_frame``; GNU tools before 2.26 give it the second one when they compress it."""
 
 
 class CfiProblem(NamedTuple):
@@ -55,13 +57,13 @@ class FileCfi:
     def _found(self, reader: Reader, arch: Arch, relocations: Relocations) -> Iterator[Range]:
         """Yield the extents of the FDEs that count, and note where these are."""
         seen: set[Range] = set()
-        for name in (EH_FRAME, DEBUG_FRAME):
+        for names in ((EH_FRAME,), DEBUG_FRAMES):
             for section in reader.sections:
-                if section.name == name and section.has_contents:
+                if section.name in names and section.has_contents:
                     address = self._layout.addresses[section.number]
-                    records = Records(relocations.contents(section), address, arch, name == DEBUG_FRAME)
+                    records = Records(relocations.contents(section), address, arch, names == DEBUG_FRAMES)
                     self._records.append(records)
-                    index = _index(reader, arch, self._layout) if name == EH_FRAME else None
+                    index = _index(reader, arch, self._layout) if names != DEBUG_FRAMES else None
                     for offset, extent in self._extents_of(records, index):
                         if extent not in seen:
                             seen.add(extent)

@@ -14,17 +14,21 @@ SHT_GNU_SFRAME, SHT_GNU_HASH = 0x6FFFFFF4, 0x6FFFFFF6
 SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_INFO_LINK, SHF_TLS, SHF_COMPRESSED = 1, 2, 4, 0x40, 0x400, 0x800
 """Flags of sections."""
 
-SHN_LORESERVE = 0xFF00
-"""Numbers from here on are not sections."""
+SHN_LORESERVE, SHN_XINDEX = 0xFF00, 0xFFFF
+"""Numbers from the first one on are not sections; the second one says that the number is elsewhere, because it does not
+fit: that of the section with the names in the first section header, that of a symbol in ``SHT_SYMTAB_SHNDX``."""
+
+ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD = 1, 2
+"""Types of compressed sections (``ch_type``)."""
 
 PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_PHDR = 1, 2, 3, 4, 6
-PT_GNU_PROPERTY, PT_GNU_SFRAME = 0x6474E553, 0x6474E554
+PT_GNU_EH_FRAME, PT_GNU_PROPERTY, PT_GNU_SFRAME = 0x6474E550, 0x6474E553, 0x6474E554
 """Types of segments."""
 
 PF_X, PF_W, PF_R = 1, 2, 4
 """Flags of segments."""
 
-DT_HASH, DT_SYMTAB, DT_GNU_HASH = 4, 6, 0x6FFFFEF5
+DT_NULL, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_DEBUG, DT_GNU_HASH = 0, 4, 5, 6, 10, 21, 0x6FFFFEF5
 """Tags of entries of the dynamic section."""
 
 PN_XNUM = 0xFFFF

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sframe_unwind.address import KERNEL_HALF, PAGE_SIZE
-from sframe_unwind.elf._reader import ElfSegment
 from sframe_unwind.elf.binary import ElfBinary
 from sframe_unwind.elf.constants import PT_DYNAMIC, PT_LOAD, PT_PHDR, SHF_ALLOC
+from sframe_unwind.elf.records import ProgramHeader
 
 
 def loading_problems(binary: ElfBinary) -> list[str]:
@@ -26,7 +26,7 @@ def loading_problems(binary: ElfBinary) -> list[str]:
     return [*_own_problems(loads, binary.size), *_order_problems(loads), *_header_problems(binary, loads)]
 
 
-def _own_problems(loads: Sequence[ElfSegment], size: int) -> Iterator[str]:
+def _own_problems(loads: Sequence[ProgramHeader], size: int) -> Iterator[str]:
     for load in loads:
         name, end = f"the segment at {load.address:#x}", load.offset + load.file_size
         if load.file_size and end > size:
@@ -43,7 +43,7 @@ def _own_problems(loads: Sequence[ElfSegment], size: int) -> Iterator[str]:
             yield f"{name} has {load.memory_size:#x} bytes, which end beyond the address space"
 
 
-def _order_problems(loads: Sequence[ElfSegment]) -> Iterator[str]:
+def _order_problems(loads: Sequence[ProgramHeader]) -> Iterator[str]:
     for before, after in zip(loads, loads[1:]):
         end = before.address + before.memory_size
         if after.address < before.address:
@@ -52,7 +52,7 @@ def _order_problems(loads: Sequence[ElfSegment]) -> Iterator[str]:
             yield f"the segments at {before.address:#x} and {after.address:#x} overlap: the first ends at {end:#x}"
 
 
-def _header_problems(binary: ElfBinary, loads: Sequence[ElfSegment]) -> Iterator[str]:
+def _header_problems(binary: ElfBinary, loads: Sequence[ProgramHeader]) -> Iterator[str]:
     names = {PT_PHDR: "program headers at {:#x} are", PT_DYNAMIC: "dynamic section at {:#x} is"}
     for segment in binary.segments:
         if segment.type in names and not any(_holds(load, segment) for load in loads):
@@ -64,6 +64,6 @@ def _header_problems(binary: ElfBinary, loads: Sequence[ElfSegment]) -> Iterator
             yield f"the program headers end at {end:#x} of the file, over {section.name} at {section.offset:#x}"
 
 
-def _holds(load: ElfSegment, part: ElfSegment) -> bool:
+def _holds(load: ProgramHeader, part: ProgramHeader) -> bool:
     inside = load.address <= part.address and part.address + part.file_size <= load.address + load.file_size
     return inside and part.address - load.address == part.offset - load.offset

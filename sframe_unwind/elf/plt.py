@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from sframe_unwind.arch import of_elf
 from sframe_unwind.arch.elf_code import ElfCode
-from sframe_unwind.elf._reader import ElfSection, Reader
+from sframe_unwind.elf._reader import Reader
 from sframe_unwind.elf.constants import ENTRY, SHT_RELA, SYMBOL
+from sframe_unwind.elf.records import SectionHeader
 from sframe_unwind.elf.symbols import Symbol
 
 _SECTION_NAMES = (".plt", ".plt.sec", ".plt.got", ".iplt")
@@ -30,7 +31,7 @@ def stubs(reader: Reader) -> list[Symbol]:
     return [stub for section in sections for stub in _of_section(reader, section, arch.elf_code, names)]
 
 
-def _of_section(reader: Reader, section: ElfSection, machine: ElfCode, names: dict[int, str]) -> Iterator[Symbol]:
+def _of_section(reader: Reader, section: SectionHeader, machine: ElfCode, names: dict[int, str]) -> Iterator[Symbol]:
     code, address = reader.contents(section), section.address
     found = {
         load.stub: load.slot for load in machine.slot_loads(code, address, section.entry_size) if load.slot in names

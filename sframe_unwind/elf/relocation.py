@@ -1,8 +1,7 @@
 """Applies the relocations of the unwind sections of an object file, which write the addresses of functions.
 
-pyelftools cannot do this for two reasons.  It does not implement the 64-bit PC-relative types of AMD64, AArch64 and
-s390x (R_X86_64_PC64, R_AARCH64_PREL64, R_390_PC64), which the start fields of SFrame version 3 use.  And it adds the
-value of the symbol only, so that functions in different sections get the same address.
+Sections get addresses first, so that functions in different sections have different ones.  The effect of each type is
+an operation on its field (:class:`sframe_unwind.arch.elf_code.FieldRelocation`), which the file of a machine lists.
 """
 
 from __future__ import annotations
@@ -10,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.arch import ARCHES
-from sframe_unwind.elf._reader import ElfSection, Reader
-from sframe_unwind.elf.constants import ENTRY, SHN_LORESERVE, SHT_REL, SHT_RELA, SHT_SYMTAB_SHNDX, SYMBOL
+from sframe_unwind.arch.elf_code import FieldRelocation
+from sframe_unwind.elf._reader import Reader
+from sframe_unwind.elf.constants import ENTRY, SHN_LORESERVE, SHN_XINDEX, SHT_REL, SHT_RELA, SHT_SYMTAB_SHNDX, SYMBOL
+from sframe_unwind.elf.records import SectionHeader
 from sframe_unwind.errors import FileError, FormatError
 from sframe_unwind.sframe.section import Section
-
-_EXTENDED = 0xFFFF
-"""``SHN_XINDEX``: the section number of the symbol is in ``SHT_SYMTAB_SHNDX``."""
 
 
 class Relocation(NamedTuple):
@@ -44,22 +43,22 @@ class Relocations:
         self._reader = reader
         self._addresses = addresses
         self._kinds = next((arch.relocations for arch in ARCHES if arch.elf_machine == reader.machine), {})
-        self._tables: dict[int, list[ElfSection]] = {}
+        self._tables: dict[int, list[SectionHeader]] = {}
         self._values: dict[int, list[int]] = {}
         if reader.is_object:
             for table in reader.sections:
                 if table.type in (SHT_REL, SHT_RELA):
                     self._tables.setdefault(table.info, []).append(table)
 
-    def has(self, section: ElfSection) -> bool:
+    def has(self, section: SectionHeader) -> bool:
         """Return whether a section has relocations to apply."""
         return section.number in self._tables
 
-    def address(self, section: ElfSection) -> int:
+    def address(self, section: SectionHeader) -> int:
         """Return the address of a section that its relocations use."""
         return self._addresses[section.number] if self._addresses else section.address
 
-    def contents(self, section: ElfSection) -> bytes:
+    def contents(self, section: SectionHeader) -> bytes:
         """Return the contents of a section with its relocations applied, if it has any.
 
         :raises FileError: a relocation is of an unknown type, or outside the section.
@@ -67,7 +66,7 @@ class Relocations:
         contents = self._reader.contents(section)
         return self._relocated(section, contents) if self.has(section) else contents
 
-    def _relocated(self, section: ElfSection, plain: bytes) -> bytes:
+    def _relocated(self, section: SectionHeader, plain: bytes) -> bytes:
         contents = bytearray(plain)
         address = self._addresses[section.number] if self._addresses else 0
         for table in self._tables[section.number]:
@@ -79,14 +78,13 @@ class Relocations:
                     raise FileError(
                         f"relocation of type {entry.kind} in {section.name} at {entry.offset:#x} is not known"
                     )
-                size, relative, _ = self._kinds[entry.kind]
-                if entry.offset + size > len(contents):
+                kind = self._kinds[entry.kind]
+                if entry.offset + kind.size > len(contents):
                     raise FileError(f"relocation in {section.name} at {entry.offset:#x} lies outside the section")
                 if entry.symbol >= len(values):
                     raise FileError(f"relocation in {section.name} at {entry.offset:#x}: no symbol {entry.symbol}")
                 value = values[entry.symbol] + entry.addend
-                value = (value - address - entry.offset if relative else value) % (1 << 8 * size)
-                contents[entry.offset : entry.offset + size] = value.to_bytes(size, self._reader.byteorder)
+                fill(contents, kind, entry.offset, (value, address + entry.offset), self._reader.byteorder)
         return bytes(contents)
 
     def of(self, number: int) -> Iterator[tuple[Relocation, int, bool | None]]:
@@ -121,10 +119,23 @@ class Relocations:
             self._values[table] = symbol_values(self._reader, table, self._addresses)
         return self._values[table]
 
-    def _entries(self, table: ElfSection) -> Iterator[Relocation]:
+    def _entries(self, table: SectionHeader) -> Iterator[Relocation]:
         for offset, info, addend in self._reader.records(ENTRY, self._reader.contents(table)):
             if kind := info & 0xFFFFFFFF:
                 yield Relocation(offset, kind, info >> 32, addend)
+
+
+def fill(
+    contents: bytearray, kind: FieldRelocation, offset: int, operands: tuple[int, int], byteorder: ByteOrder
+) -> None:
+    """Apply one relocation to its field, which must be within the contents.
+
+    :param offset: offset of the field, in bytes.
+    :param operands: the value of the symbol plus the addend, and the address of the field.
+    """
+    field = slice(offset, offset + kind.size)
+    filled = kind.operation(*operands, int.from_bytes(contents[field], byteorder))
+    contents[field] = (filled % (1 << 8 * kind.size)).to_bytes(kind.size, byteorder)
 
 
 def symbol_values(reader: Reader, table: int, addresses: Sequence[int]) -> list[int]:
@@ -144,7 +155,7 @@ def symbol_values(reader: Reader, table: int, addresses: Sequence[int]) -> list[
     values = []
     entries = reader.records(SYMBOL, reader.contents(reader.section(table)))
     for index, (_, _, _, section_number, value, _) in enumerate(entries):
-        if section_number == _EXTENDED and index < len(numbers):
+        if section_number == SHN_XINDEX and index < len(numbers):
             section_number = numbers[index]
         elif section_number >= SHN_LORESERVE:
             section_number = 0

@@ -8,8 +8,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from sframe_unwind.address import Range
-from sframe_unwind.elf._reader import ElfSection, Reader
+from sframe_unwind.elf._reader import Reader
 from sframe_unwind.elf.constants import SHT_DYNSYM, SHT_SYMTAB, SYMBOL
+from sframe_unwind.elf.records import SectionHeader
 from sframe_unwind.elf.relocation import symbol_values
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import FileError
@@ -127,7 +128,7 @@ def symbols_of(reader: Reader, layout: Layout) -> Symbols:
     return Symbols([])
 
 
-def _decode(reader: Reader, table: ElfSection, layout: Layout) -> list[Symbol]:
+def _decode(reader: Reader, table: SectionHeader, layout: Layout) -> list[Symbol]:
     addresses = symbol_values(reader, table.number, layout.addresses if layout.relocatable else ())
     return decoded(addresses, reader.records(SYMBOL, reader.contents(table)), reader.strings(table), layout.ends)
 

@@ -1,1 +1,1 @@
-"""ELF images in the memory of a process.  This package opens no files and does not need pyelftools."""
+"""ELF images in the memory of a process.  This package opens no files."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sframe_unwind.arch import Arch
+from sframe_unwind.elf.constants import PT_GNU_EH_FRAME, PT_LOAD
 from sframe_unwind.image.elf_image import Image
 from sframe_unwind.memory import ReadMemory, lazy_memory
 
 if TYPE_CHECKING:
     from sframe_unwind.cfi.section import CfiSection
-
-_PT_LOAD, _PT_GNU_EH_FRAME = 1, 0x6474E550
 
 
 def eh_frame_in(image: Image, read: ReadMemory, arch: Arch) -> CfiSection | None:
@@ -27,10 +26,10 @@ def eh_frame_in(image: Image, read: ReadMemory, arch: Arch) -> CfiSection | None
     from sframe_unwind.cfi.section import CfiSection, SectionData
 
     for segment in image.segments:
-        if segment.kind == _PT_GNU_EH_FRAME:
-            index = SectionData(segment.address, lazy_memory(read, segment.address, segment.size))
+        if segment.type == PT_GNU_EH_FRAME:
+            index = SectionData(segment.address, lazy_memory(read, segment.address, segment.memory_size))
             start = Index(index.data, index.address, arch.byteorder).frames
-            ends = [s.address + s.size for s in image.segments if s.kind == _PT_LOAD and s.address <= start]
+            ends = [one.end for one in image.segments if one.type == PT_LOAD and one.address <= start]
             frames = SectionData(start, lazy_memory(read, start, max(max(ends, default=start) - start, 0)))
             return CfiSection(frames, index, arch, size_known=False)
     return None

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Callable, NamedTuple
 
 from sframe_unwind.address import ByteOrder, page_start
+from sframe_unwind.elf.constants import DT_DEBUG, DT_NULL, PT_DYNAMIC, PT_LOAD, PT_PHDR
+from sframe_unwind.elf.records import HEADER_SIZE, DynamicEntry, ProgramHeader, decoded, layout
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.elf_image import Image, read_image
 from sframe_unwind.memory import STRUCT_MARKS, ReadMemory, read_c_string
@@ -18,11 +20,6 @@ AT_PHDR, AT_PHNUM, AT_BASE, AT_SYSINFO_EHDR = 3, 5, 7, 33
 """Keys of the auxiliary vector: address and number of the program headers of the executable, load address of the
 dynamic linker, load address of the vDSO."""
 
-_PT_LOAD, _PT_DYNAMIC, _PT_PHDR = 1, 2, 6
-_PROGRAM_HEADER = "IIQQQQQQ"
-"""The fields of ``Elf64_Phdr`` as a :mod:`struct` format."""
-_DT_NULL, _DT_DEBUG = 0, 21
-_ELF_HEADER_SIZE = 64
 _MAX_ENTRIES = 4096
 """Maximum number of entries of a dynamic section, and of the list, so that reading damaged data ends."""
 _MAX_NAME = 4096
@@ -69,11 +66,11 @@ def loaded_images(
             found[address] = Loaded(name, image, address)
         return image
 
-    addresses = _executable_addresses(read, auxv, STRUCT_MARKS[byteorder])
+    addresses = _executable_addresses(read, auxv, byteorder)
     executable = next((image for at in addresses if (image := add(EXECUTABLE, at))), None)
     add("vDSO", auxv.get(AT_SYSINFO_EHDR, 0))
     if executable is not None:
-        for load_address, name in _link_map(read, executable, STRUCT_MARKS[byteorder]):
+        for load_address, name in _link_map(read, executable, byteorder):
             add(read_c_string(read, name, _MAX_NAME), load_address)
     add("dynamic linker", auxv.get(AT_BASE, 0))
     return list(found.values())
@@ -84,11 +81,11 @@ def loaded_image_at(read: ReadMemory, auxv: Mapping[int, int], byteorder: ByteOr
 
     Of the other images, only the list entries are read, so this is fast in a process with hundreds of images.
     """
-    addresses = _executable_addresses(read, auxv, STRUCT_MARKS[byteorder])
+    addresses = _executable_addresses(read, auxv, byteorder)
     executable = next((image for at in addresses if (image := _image(read, at))), None)
     if executable is None:
         return None
-    entries = [entry for entry in _link_map(read, executable, STRUCT_MARKS[byteorder]) if entry[0] <= address]
+    entries = [entry for entry in _link_map(read, executable, byteorder) if entry[0] <= address]
     if not entries:
         return None
     load_address, name = max(entries)
@@ -98,7 +95,7 @@ def loaded_image_at(read: ReadMemory, auxv: Mapping[int, int], byteorder: ByteOr
     return Loaded(read_c_string(read, name, _MAX_NAME), image, load_address)
 
 
-def _executable_addresses(read: ReadMemory, auxv: Mapping[int, int], mark: str) -> Iterator[int]:
+def _executable_addresses(read: ReadMemory, auxv: Mapping[int, int], byteorder: ByteOrder) -> Iterator[int]:
     """Yield the possible addresses of the executable's ELF header.
 
     Its program headers usually follow it.  BOLT and some copies have them elsewhere; then they say where they are.
@@ -106,16 +103,16 @@ def _executable_addresses(read: ReadMemory, auxv: Mapping[int, int], mark: str) 
     headers = auxv.get(AT_PHDR, 0)
     if not headers:
         return
-    yield headers - _ELF_HEADER_SIZE
+    yield headers - HEADER_SIZE
     yield page_start(headers)
-    entry = struct.Struct(mark + _PROGRAM_HEADER)
+    size = layout(ProgramHeader, byteorder).size
     try:
-        table = read(headers, entry.size * min(auxv.get(AT_PHNUM, 0), _MAX_ENTRIES))
+        table = read(headers, size * min(auxv.get(AT_PHNUM, 0), _MAX_ENTRIES))
     except MemoryReadError:
         return
-    entries = list(entry.iter_unpack(table))
-    bias = next((headers - address for kind, _, _, address, *_ in entries if kind == _PT_PHDR), 0)
-    first = min(((address, offset) for kind, _, offset, address, *_ in entries if kind == _PT_LOAD), default=None)
+    segments = list(decoded(ProgramHeader, table, byteorder))
+    bias = next((headers - one.address for one in segments if one.type == PT_PHDR), 0)
+    first = min(((one.address, one.offset) for one in segments if one.type == PT_LOAD), default=None)
     if first is not None:
         yield bias + first[0] - page_start(first[1])
 
@@ -127,12 +124,12 @@ def _image(read: ReadMemory, address: int) -> Image | None:
         return None
 
 
-def _link_map(read: ReadMemory, executable: Image, mark: str) -> Iterator[tuple[int, int]]:
+def _link_map(read: ReadMemory, executable: Image, byteorder: ByteOrder) -> Iterator[tuple[int, int]]:
     """Yield load address and address of the name of each entry of the dynamic linker's list (``struct link_map``)."""
-    word, entry = struct.Struct(mark + "Q"), struct.Struct(mark + "QQQQ")
+    word, entry = struct.Struct(STRUCT_MARKS[byteorder] + "Q"), struct.Struct(STRUCT_MARKS[byteorder] + "QQQQ")
     seen: set[int] = set()
     try:
-        debug = _debug_address(read, executable, struct.Struct(mark + "qQ"))
+        debug = _debug_address(read, executable, byteorder)
         address = word.unpack(read(debug + 8, 8))[0] if debug else 0
         while address and address not in seen and len(seen) < _MAX_ENTRIES:
             seen.add(address)
@@ -143,16 +140,17 @@ def _link_map(read: ReadMemory, executable: Image, mark: str) -> Iterator[tuple[
         return  # the entries before the unreadable one are valid
 
 
-def _debug_address(read: ReadMemory, executable: Image, pair: struct.Struct) -> int:
+def _debug_address(read: ReadMemory, executable: Image, byteorder: ByteOrder) -> int:
     """Return the address of the dynamic linker's ``struct r_debug``; 0: the executable has none."""
+    size = layout(DynamicEntry, byteorder).size
     for segment in executable.segments:
-        if segment.kind == _PT_DYNAMIC:
-            entries = min(segment.size // pair.size, _MAX_ENTRIES)
+        if segment.type == PT_DYNAMIC:
+            entries = min(segment.memory_size // size, _MAX_ENTRIES)
             for first in range(0, entries, _AT_ONCE):
-                count = min(entries - first, _AT_ONCE)
-                for tag, value in pair.iter_unpack(read(segment.address + first * pair.size, count * pair.size)):
-                    if tag == _DT_DEBUG:
-                        return int(value)
-                    if tag == _DT_NULL:
+                data = read(segment.address + first * size, min(entries - first, _AT_ONCE) * size)
+                for tag, value in decoded(DynamicEntry, data, byteorder):
+                    if tag == DT_DEBUG:
+                        return value
+                    if tag == DT_NULL:
                         return 0
     return 0

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Callable
 
-from sframe_unwind.address import Range
+from sframe_unwind.address import Range, gaps, merged
 from sframe_unwind.arch import PlaceKind
 from sframe_unwind.cfi.rules import NoRule
 from sframe_unwind.kernel.entry_code import EntryPlace
 from sframe_unwind.orc import OrcEntry, OrcKind, OrcTable
+from sframe_unwind.unwind.modules import Module
 
 _EXCEPTIONS = (OrcKind.REGISTERS, OrcKind.PARTIAL_REGISTERS)
 _BEHIND_AN_END = (OrcKind.UNDEFINED, OrcKind.REGISTERS)
@@ -36,6 +37,15 @@ def orc_places(orc: OrcTable, is_entry_code: Callable[[int], bool]) -> Iterator[
             if kind is not None and start < end:
                 yield EntryPlace(start, end, "", kind, entry)
         before = after
+
+
+def code_without_debug_frame(module: Module) -> list[Range]:
+    """Return the code of a kernel that no record of ``.debug_frame`` describes, in order.
+
+    :raises SFrameError: the CFI cannot be read.
+    """
+    covered = merged(extent for cfi in module.debug_cfi for extent in cfi.extents())
+    return [gap for code in merged(module.ranges) for gap in gaps(code, covered)]
 
 
 def assembly_places(orc: OrcTable, code: Iterable[Range], is_entry_code: Callable[[int], bool]) -> Iterator[EntryPlace]:

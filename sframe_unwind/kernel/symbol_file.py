@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.arch import Arch, PlaceKind
 from sframe_unwind.cfi import encode
 from sframe_unwind.cfi.rules import NoRule
+from sframe_unwind.elf.assembly import Part, assembled, plain_header
+from sframe_unwind.elf.constants import ET_EXEC, SHF_ALLOC, SHF_EXECINSTR, SHT_NOBITS, SHT_PROGBITS
+from sframe_unwind.elf.records import SectionHeader, new_header
 from sframe_unwind.kernel.entry_code import EntryPlace
 from sframe_unwind.kernel.linux import SavedRegisters
 from sframe_unwind.memory import STRUCT_MARKS
@@ -17,12 +19,6 @@ from sframe_unwind.unwind_rule import CFA, UNDEFINED, RegisterRule, UnwindRule, 
 
 _SIGNAL_FRAME = "zS"
 """The augmentation of signal frames: the caller's pc is not a return address, and its stack can be anywhere."""
-
-_HEADER = struct.Struct("16sHHIQQQIHHHHHH")
-_ET_EXEC = 2
-_SECTION = "IIQQQQIIQQ"
-_SHT_PROGBITS, _SHT_STRTAB, _SHT_NOBITS = 1, 3, 8
-_SHF_ALLOC, _SHF_EXECINSTR = 2, 4
 
 
 def symbol_file(arch: Arch, machine: int, places: Iterable[EntryPlace], saved: SavedRegisters) -> bytes:
@@ -49,7 +45,7 @@ def symbol_file(arch: Arch, machine: int, places: Iterable[EntryPlace], saved: S
                 code=code,
                 mark=mark,
             )
-    return _elf(machine, mark, data)
+    return _elf(machine, arch.byteorder, data)
 
 
 def _instructions(arch: Arch, kind: PlaceKind, saved: SavedRegisters) -> bytes:
@@ -96,31 +92,12 @@ def _by_orc(arch: Arch, entry: OrcEntry, saved: SavedRegisters) -> bytes:
     return code
 
 
-class _Section(NamedTuple):
-    name: str
-    type: int
-    flags: int
-    data: bytes
-
-
-def _elf(machine: int, mark: str, debug_frame: bytes) -> bytes:
+def _elf(machine: int, byteorder: ByteOrder, debug_frame: bytes) -> bytes:
     """Return an ELF file.  It has an empty section of code, by which GDB relocates CFI."""
-    sections = [
-        _Section(".text", _SHT_NOBITS, _SHF_ALLOC | _SHF_EXECINSTR, b""),
-        _Section(".debug_frame", _SHT_PROGBITS, 0, debug_frame),
-    ]
-    names = b"\0" + b"".join(section.name.encode() + b"\0" for section in sections) + b".shstrtab\0"
-    sections.append(_Section(".shstrtab", _SHT_STRTAB, 0, names))
-    header, entry = struct.Struct(mark + _HEADER.format), struct.Struct(mark + _SECTION)
-    body, headers = b"", [bytes(entry.size)]
-    for section in sections:
-        at = header.size + len(body)
-        name = names.index(section.name.encode() + b"\0")
-        headers.append(entry.pack(name, section.type, section.flags, 0, at, len(section.data), 0, 0, 8, 0))
-        body += section.data + bytes(-len(section.data) % 8)
-    identity = b"\x7fELF\2" + (b"\1" if mark == "<" else b"\2") + b"\1"
-    start = header.pack(
-        *(identity, _ET_EXEC, machine, 1, 0, 0, header.size + len(body), 0, header.size, 0, 0, entry.size),
-        *(len(headers), len(headers) - 1),
+    code = SectionHeader(type=SHT_NOBITS, flags=SHF_ALLOC | SHF_EXECINSTR, alignment=1)
+    parts = (
+        Part(b"", SectionHeader(), b""),
+        Part(b".text", code, b""),
+        Part(b".debug_frame", plain_header(SHT_PROGBITS, debug_frame), debug_frame),
     )
-    return start + body + b"".join(headers)
+    return assembled(new_header(ET_EXEC, machine, byteorder), parts)

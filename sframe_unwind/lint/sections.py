@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sframe_unwind.address import Range
-from sframe_unwind.elf import SECTION_NAME, ElfBinary, ElfSection, ElfSegment
+from sframe_unwind.elf import SECTION_NAME, ElfBinary, ProgramHeader, SectionHeader
 from sframe_unwind.elf.constants import PF_X, PT_GNU_SFRAME, PT_LOAD, SHT_GROUP, SYMBOL
 from sframe_unwind.elf.relocation import Relocation
 from sframe_unwind.errors import FileError
@@ -63,7 +63,7 @@ class _Finder:
             has_segments=bool(self._loads),
         )
 
-    def of_section(self, section: ElfSection) -> Subject:
+    def of_section(self, section: SectionHeader) -> Subject:
         binary, end = self._binary, section.offset + section.size
         if end > binary.size:
             raise FileError(f"truncated: the section {section.name} ends at {end:#x}, the file at {binary.size:#x}")
@@ -81,7 +81,7 @@ class _Finder:
     def of_data(self, data: bytes, address: int) -> Subject:
         return self._common._replace(data=data, address=address, segment_size=len(data))
 
-    def of_segment(self, segment: ElfSegment) -> Subject:
+    def of_segment(self, segment: ProgramHeader) -> Subject:
         """Return the section at the start of a segment; its tables determine its size."""
         data = self._binary.read(segment.offset, segment.file_size)
         found, _ = tables(data)
@@ -90,11 +90,11 @@ class _Finder:
         return self._common._replace(data=data, address=segment.address, segment_size=segment.file_size)
 
 
-def _in_memory(load: ElfSegment) -> Range:
+def _in_memory(load: ProgramHeader) -> Range:
     return load.address, load.address + load.memory_size
 
 
-def _holds(load: ElfSegment, address: int, size: int) -> bool:
+def _holds(load: ProgramHeader, address: int, size: int) -> bool:
     return load.address <= address and address + size <= load.address + load.file_size
 
 
@@ -107,7 +107,7 @@ def _init_code(binary: ElfBinary) -> Iterator[Range]:
             yield address, ends[address]
 
 
-def _fields(binary: ElfBinary, section: ElfSection) -> Iterator[Field]:
+def _fields(binary: ElfBinary, section: SectionHeader) -> Iterator[Field]:
     group_sections = (group for group in binary.sections if group.type == SHT_GROUP)
     groups = {member: index for index, group in enumerate(group_sections) for member in _members(binary, group)}
     indexes: dict[int, list[int]] = {}
@@ -125,6 +125,6 @@ def _section_of(entry: Relocation, indexes: Sequence[int]) -> int:
     return indexes[entry.symbol] if entry.symbol < len(indexes) else 0
 
 
-def _members(binary: ElfBinary, group: ElfSection) -> list[int]:
+def _members(binary: ElfBinary, group: SectionHeader) -> list[int]:
     """Return the numbers of the sections of a group; the first word of its contents has flags."""
     return [number for (number,) in binary.records("I", binary.contents(group))][1:]

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from sframe_unwind.address import page_start
 from sframe_unwind.arch import Arch
+from sframe_unwind.elf.constants import PF_X
 from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.image.eh_frame import eh_frame_in
 from sframe_unwind.image.elf_image import read_image
@@ -41,8 +42,7 @@ class CodeFile:
         self._arch = arch
         self._convert = convert
         self.bias = self._bias(mapping)
-        first = min(file.loads)
-        self.image = read_image(self.read, self.bias + first.address - page_start(first.offset))
+        self.image = read_image(self.read, self.bias + file.base)
         self.ranges = self.image.code_ranges()
         self.loaded = LoadedObject(
             name=mapping.path, image=self.image, arch=arch, read=self.read, files=files, find_file=lambda: file
@@ -52,7 +52,8 @@ class CodeFile:
     def _bias(self, mapping: Mapping) -> int:
         for load in self._file.loads:
             # LLD lets segments share a page of the file, and maps that page once for each.
-            if load.executable and page_start(load.offset) <= mapping.offset < load.offset + load.size:
+            end = load.offset + load.file_size
+            if load.flags & PF_X and page_start(load.offset) <= mapping.offset < end:
                 return mapping.start - mapping.offset + load.offset - load.address
         raise MemoryReadError(mapping.start, mapping.end - mapping.start)
 

@@ -10,7 +10,8 @@ from sframe_unwind.errors import FormatError, SFrameError
 from sframe_unwind.lint import PROFILES, lint
 from sframe_unwind.lint.verdict import Outcome
 from sframe_unwind.sframe.section import Section
-from sframe_unwind.unwind.modules import Found, LookupResult, Module, Modules, NoData, RunTimeMatch
+from sframe_unwind.unwind.modules import Found, LookupResult, Module, Modules, NoData
+from sframe_unwind.unwind.run_time_match import RunTimeMatch
 
 PROFILE = "linux-user"
 

@@ -41,7 +41,7 @@ class Recording:
 
     :raises FileError: the file cannot be read.
     :raises FormatError: it is not a recording, or it is malformed.
-    :raises MissingExtraError: records are compressed, and no package that decompresses them is installed.
+    :raises DecompressionError: records are compressed, and nothing here decompresses them.
     """
 
     def __init__(self, path: PathLike) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Callable, NamedTuple
 
 from sframe_unwind.address import WORD_SIZE, ByteOrder
+from sframe_unwind.decompression import DecompressionError, decompressor
 from sframe_unwind.errors import FormatError, counted
-from sframe_unwind.image.decompression import DecompressionError, Decompressor, zstd
 from sframe_unwind.perf.constants import SECTION, RecordType
 from sframe_unwind.perf.cursor import Cursor
 from sframe_unwind.perf.header import FileSection
@@ -61,37 +61,69 @@ def read_records(
 
     :param ends_within: called with the offset of the last record, if the file ends within it.
     :raises FormatError: a record is malformed.
-    :raises MissingExtraError: records are compressed, and no package that decompresses them is installed.
+    :raises DecompressionError: records are compressed, and nothing here decompresses them.
     """
-    spill: Spill | None = None
-    decompressor: Decompressor | None = None
+    compressed: _CompressedRecords | None = None
     for record in _plain(source, place, byteorder, ends_within):
         if record.kind not in (RecordType.COMPRESSED, RecordType.COMPRESSED2):
             yield record
             continue
-        spill, decompressor = spill or Spill(), decompressor or Decompressor(zstd)
+        compressed = compressed or _CompressedRecords()
         data = record.body()
         if record.kind == RecordType.COMPRESSED2:
             cursor = Cursor(data, byteorder, "PERF_RECORD_COMPRESSED2", record.offset)
             data = cursor.take(cursor.u64())
-        spill.add(_decompressed(decompressor, data, record.offset))
-        if spill.size > _MAX_DECOMPRESSED:
-            raise FormatError(f"more than {_MAX_DECOMPRESSED} bytes of decompressed records", record.offset, SECTION)
-    if spill is not None:
-        inner = spill.source()
+        compressed.add(data, record.offset)
+    if compressed is not None:
+        inner = compressed.source()
         yield from _plain(inner, FileSection(0, inner.size), byteorder, ends_within)
 
 
-def _decompressed(stream: Decompressor, data: bytes, offset: int) -> bytes:
-    """Return what a record adds to the decompressed data.
+class _CompressedRecords:
+    """Decompresses records into a temporary file.
 
     perf flushes its stream at the end of a record and continues with the same frame
     (``zstd_compress_stream_to_records`` of ``tools/perf/util/zstd.c``).
+
+    :raises DecompressionError: nothing here decompresses them.
     """
-    try:
-        return stream.decompress(data)
-    except DecompressionError as error:
-        raise FormatError(f"compressed records: {error}", offset, SECTION) from error
+
+    def __init__(self) -> None:
+        self._stream = decompressor("zstd")
+        self._spill = Spill()
+        self._offset = 0
+
+    def add(self, data: bytes, offset: int) -> None:
+        """Decompress the data of the record at an offset.
+
+        :raises FormatError: it is damaged, or all records have an implausibly large size.
+        """
+        self._offset = offset
+        try:
+            self._keep(self._stream.decompress(data))
+        except DecompressionError as error:
+            raise self._damaged(error) from error
+
+    def source(self) -> Source:
+        """Return the decompressed data of all records.
+
+        :raises FormatError: see :meth:`add`.
+        """
+        try:
+            for piece in self._stream.finish():
+                self._keep(piece)
+        except DecompressionError as error:
+            raise self._damaged(error) from error
+        return self._spill.source()
+
+    def _keep(self, data: bytes) -> None:
+        self._spill.add(data)
+        if self._spill.size > _MAX_DECOMPRESSED:
+            message = f"more than {_MAX_DECOMPRESSED} bytes of decompressed records"
+            raise FormatError(message, self._offset, SECTION)
+
+    def _damaged(self, error: DecompressionError) -> FormatError:
+        return FormatError(f"compressed records: {error}", self._offset, SECTION)
 
 
 def _plain(

@@ -37,7 +37,7 @@ class Space:
         self._mappings = RangeMap((mapping.start, mapping.end, (mapping, why)) for mapping, _, why in found)
         self.files = tuple({id(file): file for _, file, _ in found if file is not None}.values())
         self._code = RangeMap((start, end, file) for file in self.files for start, end in file.ranges)
-        segments = ((s.address, s.address + s.size, file) for file in self.files for s in file.image.segments)
+        segments = ((s.address, s.end, file) for file in self.files for s in file.image.segments)
         self._segments = RangeMap(segments)
         self._trampolines: dict[int, bool] = {}
 

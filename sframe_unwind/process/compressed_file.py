@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
+from sframe_unwind.decompression import DecompressionError, Decompressor, decompressor, format_of
 from sframe_unwind.elf.reader import PathLike, open_file
-from sframe_unwind.errors import FileError, MissingExtraError
-from sframe_unwind.image.decompression import DecompressionError, Decompressor, of_file
+from sframe_unwind.errors import FileError
 
 _START = 6
 """Number of bytes by which compressed files are recognised."""
@@ -30,16 +30,16 @@ def plain_file(path: PathLike) -> Iterator[PathLike]:
     :raises FileError: the file cannot be read or decompressed.  An error of the block names the file, too.
     """
     with open_file(path) as stream:
-        find = of_file(stream.read(_START))
-        if find is None:
+        kind = format_of(stream.read(_START))
+        if kind is None:
             yield path
             return
         stream.seek(0)
         with tempfile.TemporaryFile() as target:
             try:
-                _decompress(stream, Decompressor(find), target)
-            except (DecompressionError, MissingExtraError, OSError) as error:
-                raise FileError(f"{path}: cannot be decompressed: {error}") from error
+                _decompress(stream, decompressor(kind), target)
+            except (DecompressionError, OSError) as error:
+                raise DecompressionError(f"{path}: cannot be decompressed: {error}") from error
             plain = f"/dev/fd/{target.fileno()}"
             try:
                 yield plain
@@ -47,11 +47,17 @@ def plain_file(path: PathLike) -> Iterator[PathLike]:
                 raise FileError(str(error).replace(plain, str(path))) from error
 
 
+def _pieces(stream: BinaryIO, decompressor: Decompressor) -> Iterator[bytes]:
+    while piece := stream.read(_PIECE):
+        yield decompressor.decompress(piece)
+    yield from decompressor.finish()
+
+
 def _decompress(stream: BinaryIO, decompressor: Decompressor, target: BinaryIO) -> None:
     """Decompress a stream into a file, with holes in place of zeros."""
     size, rest = 0, b""
-    while piece := stream.read(_PIECE):
-        data = rest + decompressor.decompress(piece)
+    for piece in _pieces(stream, decompressor):
+        data = rest + piece
         whole = len(data) // _BLOCK * _BLOCK
         for at in range(0, whole, _BLOCK):
             block = data[at : at + _BLOCK]

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from sframe_unwind.address import WORD_SIZE, RangeMap
 from sframe_unwind.arch import Arch, of_elf
-from sframe_unwind.elf import ElfBinary, ElfSegment, PathLike, opened
+from sframe_unwind.elf import ElfBinary, PathLike, ProgramHeader, opened
 from sframe_unwind.elf.constants import PF_W, PF_X, PT_LOAD, PT_NOTE
-from sframe_unwind.elf.reader import FileReader, open_file
+from sframe_unwind.elf.reader import FileReader
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.process.base import FileMapping, Thread
@@ -34,7 +34,6 @@ _LONGEST = {_NT_PRSTATUS: 1 << 10, _NT_FPREGSET: 1 << 10, _NT_PRPSINFO: 1 << 10,
 """The notes that are read, and the maximum number of bytes of each: three times the largest that the kernel writes."""
 _MAX_NOTES = 1 << 19
 """Maximum number of notes of one segment; the kernel writes some six for each thread."""
-_ELF_HEADER_SIZE, _SECTIONS_OFFSET = 64, 40
 
 
 class Core(NamedTuple):
@@ -65,14 +64,16 @@ def open_core(path: PathLike) -> Core:
 
 
 def _open(path: PathLike) -> Core:
-    _check_end(path)
     with opened(path) as binary:
+        sections, size = binary.header.shoff, binary.size
+        if sections > size:
+            raise FileError(f"truncated after {size:,} bytes, its section headers would be at {sections:,}")
         if binary.type_name != "ET_CORE":
             raise FileError(f"not a core file: its type is {binary.type_name}")
         arch = of_elf(binary.machine, binary.byteorder)
         if arch is None:
             raise FileError(f"a core file of {binary.machine}, for which SFrame has no ABI")
-        segments, size = binary.segments, binary.size
+        segments = binary.segments
         parts = [segment for segment in segments if segment.type == PT_NOTE]
         if cut := _cut(parts, size):
             raise FileError(f"{cut} of notes")
@@ -92,23 +93,7 @@ def _open(path: PathLike) -> Core:
         )
 
 
-def _check_end(path: PathLike) -> None:
-    """Raise :class:`FileError` for a truncated file; pyelftools does not distinguish it from a file of another kind."""
-    try:
-        with open_file(path) as stream:
-            header = stream.read(_ELF_HEADER_SIZE)
-            size = os.fstat(stream.fileno()).st_size
-    except OSError as error:
-        raise FileError(f"{path}: {error.strerror or error}") from error
-    if header[:5] == b"\x7fELF\x02" and len(header) == _ELF_HEADER_SIZE:
-        sections = int.from_bytes(
-            header[_SECTIONS_OFFSET : _SECTIONS_OFFSET + 8], "little" if header[5] == 1 else "big"
-        )
-        if sections > size:
-            raise FileError(f"{path}: truncated after {size:,} bytes, its section headers would be at {sections:,}")
-
-
-def _cut(segments: Sequence[ElfSegment], size: int) -> str:
+def _cut(segments: Sequence[ProgramHeader], size: int) -> str:
     """Return a description of the missing end of a file; empty: the file is complete."""
     end = max((segment.offset + segment.file_size for segment in segments), default=0)
     return f"truncated after {size:,} of {end:,} bytes" if end > size else ""
@@ -119,7 +104,7 @@ class _Note(NamedTuple):
     data: bytes
 
 
-def _notes(binary: ElfBinary, part: ElfSegment) -> Iterator[_Note]:
+def _notes(binary: ElfBinary, part: ProgramHeader) -> Iterator[_Note]:
     """Yield the notes of a segment (System V ABI, chapter 5, "Note Section"; names and contents are padded to 4).
 
     :raises FileError: there are too many.
@@ -190,13 +175,13 @@ def _mappings(arch: Arch, notes: list[_Note]) -> tuple[FileMapping, ...]:
     )
 
 
-def _executable(segments: Sequence[ElfSegment]) -> Iterator[tuple[int, int, None]]:
+def _executable(segments: Sequence[ProgramHeader]) -> Iterator[tuple[int, int, None]]:
     for segment in segments:
         if segment.type == PT_LOAD and segment.flags & PF_X:
             yield segment.address, segment.address + segment.memory_size, None
 
 
-def _memory(path: PathLike, segments: Sequence[ElfSegment], size: int) -> Memory:
+def _memory(path: PathLike, segments: Sequence[ProgramHeader], size: int) -> Memory:
     """Return the memory that a core file of ``size`` bytes saved.
 
     If the file is truncated, read-only memory can still come from the mapped files, but writable memory is lost.

@@ -15,6 +15,7 @@ from sframe_unwind.arch import Arch, of_elf
 from sframe_unwind.errors import FileError, MemoryReadError, MissingExtraError
 from sframe_unwind.kernel.modules import module_name
 from sframe_unwind.kernel.types import Member, Type
+from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.process.elf_file import ElfFile
 from sframe_unwind.process.live_kernel import KCORE, check_readable
 from sframe_unwind.process.target import SymbolMatch
@@ -27,8 +28,6 @@ except ImportError:  # it is in an extra
     drgn = None
 
 
-_VMCORE_INFO = 0xE0C
-"""Member ``vmcore_info`` of ``struct lowcore`` of s390x: the physical address of the note VMCOREINFO."""
 _NOTE_HEADER = 12
 """Size of the sizes and the type of a note, in bytes."""
 _PHYSICAL = 1 << 48
@@ -132,7 +131,7 @@ def open_dump(path: str, kernel: str, modules: Sequence[str]) -> DrgnKernel:
         if not Path(file).is_file():
             raise FileError(f"{file}: not a file")
     try:
-        program = _program(path, _platform(kernel))
+        program = _program(path, of_elf(*ElfFile(kernel).machine))
         if not program.flags & drgn.ProgramFlags.IS_LINUX_KERNEL:
             raise FileError(
                 f"{path}: not the dump of a Linux kernel, or without its note VMCOREINFO"
@@ -154,18 +153,19 @@ def open_dump(path: str, kernel: str, modules: Sequence[str]) -> DrgnKernel:
     return DrgnKernel(program)
 
 
-def _program(path: str, platform: Any) -> Any:
-    """Return a program for a dump."""
+def _program(path: str, arch: Arch | None) -> Any:
+    """Return a program for a dump of a kernel for an architecture; ``None``: drgn determines it."""
+    platform = _platform(arch)
     program = drgn.Program(platform)
     program.set_core_dump(path)
-    is_s390x = platform is not None and platform.arch is drgn.Architecture.S390X
-    if program.flags & drgn.ProgramFlags.IS_LINUX_KERNEL or not is_s390x:
+    place = arch.linux_kernel.vmcore_info if arch is not None and arch.linux_kernel is not None else None
+    if program.flags & drgn.ProgramFlags.IS_LINUX_KERNEL or arch is None or place is None or platform is None:
         return program
-    # QEMU writes neither the note VMCOREINFO nor physical addresses for s390x.  The kernel has the note's address in
-    # its lowcore, and the virtual addresses of the dump are the physical ones.
+    # QEMU writes neither the note VMCOREINFO nor physical addresses for such a machine.  The kernel has the note's
+    # address, and the virtual addresses of the dump are the physical ones.
     try:
-        note = int.from_bytes(program.read(_VMCORE_INFO, 8), "big")
-        name_size, size, _ = struct.unpack(">III", program.read(note, _NOTE_HEADER))
+        note = int.from_bytes(program.read(place, 8), arch.byteorder)
+        name_size, size, _ = struct.unpack(STRUCT_MARKS[arch.byteorder] + "III", program.read(note, _NOTE_HEADER))
         found = program.read(note + _NOTE_HEADER + (name_size + 3 & ~3), size)
     except drgn.FaultError:
         return program
@@ -179,12 +179,11 @@ def _program(path: str, platform: Any) -> Any:
     return kernel
 
 
-def _platform(kernel: str) -> Any:
-    """Return the machine of a kernel's file in drgn's terms; ``None``: drgn determines it.
+def _platform(arch: Arch | None) -> Any:
+    """Return an architecture in drgn's terms; ``None``: drgn determines it.
 
     Kdump-compressed dumps of AArch64 from QEMU lack it.
     """
-    arch = of_elf(*ElfFile(kernel).machine)
     found = getattr(drgn.Architecture, arch.name.upper(), None) if arch is not None else None
     return None if found is None else drgn.Platform(found)
 

@@ -6,14 +6,14 @@ import struct
 from collections.abc import Iterator
 
 from sframe_unwind.address import ByteOrder
-from sframe_unwind.elf.constants import SYMBOL
+from sframe_unwind.elf.constants import DT_GNU_HASH, DT_NULL, DT_STRSZ, DT_STRTAB, DT_SYMTAB, PT_DYNAMIC, SYMBOL
+from sframe_unwind.elf.records import DynamicEntry, layout
+from sframe_unwind.elf.records import decoded as entries_of
 from sframe_unwind.elf.symbols import Symbols, decoded
 from sframe_unwind.errors import FileError, MemoryReadError
 from sframe_unwind.image.elf_image import Image
 from sframe_unwind.memory import STRUCT_MARKS, ReadMemory
 
-_PT_DYNAMIC = 2
-_DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_GNU_HASH = 5, 6, 10, 0x6FFFFEF5
 _MAX_SYMBOLS = 1 << 18
 """Maximum number of symbols, more than the largest libraries have: a damaged table can claim any number."""
 _MAX_NAMES = 1 << 25
@@ -30,8 +30,8 @@ def dynamic_symbols(image: Image, read: ReadMemory, byteorder: ByteOrder) -> Sym
     """
     mark = STRUCT_MARKS[byteorder]
     try:
-        tags = dict(_tags(image, read, mark))
-        if not {_DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_GNU_HASH} <= tags.keys():
+        tags = dict(_tags(image, read, byteorder))
+        if not {DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_GNU_HASH} <= tags.keys():
             return Symbols([])
         first = min(segment.address for segment in image.segments)
 
@@ -39,23 +39,23 @@ def dynamic_symbols(image: Image, read: ReadMemory, byteorder: ByteOrder) -> Sym
             # The dynamic linker of glibc relocates these values in memory; others leave the values of the file.
             return tags[tag] if tags[tag] >= first else tags[tag] + image.bias
 
-        count = _count(address(_DT_GNU_HASH), read, mark)
+        count = _count(address(DT_GNU_HASH), read, mark)
         entry = struct.Struct(mark + SYMBOL)
-        entries = read(address(_DT_SYMTAB), count * entry.size)
-        names = read(address(_DT_STRTAB), min(tags[_DT_STRSZ], _MAX_NAMES))
+        entries = read(address(DT_SYMTAB), count * entry.size)
+        names = read(address(DT_STRTAB), min(tags[DT_STRSZ], _MAX_NAMES))
         addresses = (fields[4] for fields in entry.iter_unpack(entries))
         return Symbols(decoded(addresses, entry.iter_unpack(entries), names))
     except (MemoryReadError, FileError):
         return Symbols([])
 
 
-def _tags(image: Image, read: ReadMemory, mark: str) -> Iterator[tuple[int, int]]:
-    pair = struct.Struct(mark + "qQ")
+def _tags(image: Image, read: ReadMemory, byteorder: ByteOrder) -> Iterator[tuple[int, int]]:
+    each = layout(DynamicEntry, byteorder).size
     for segment in image.segments:
-        if segment.kind == _PT_DYNAMIC:
-            size = min(segment.size // pair.size, _MAX_TAGS) * pair.size
-            for tag, value in pair.iter_unpack(read(segment.address, size)):
-                if not tag:
+        if segment.type == PT_DYNAMIC:
+            size = min(segment.memory_size // each, _MAX_TAGS) * each
+            for tag, value in entries_of(DynamicEntry, read(segment.address, size), byteorder):
+                if tag == DT_NULL:
                     return
                 yield tag, value
 

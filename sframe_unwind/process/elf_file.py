@@ -6,32 +6,19 @@ import os
 import zlib
 from contextlib import suppress
 from functools import cached_property
-from typing import NamedTuple
 
 from sframe_unwind.address import PAGE_SIZE, page_start
 from sframe_unwind.elf import ElfBinary, opened
-from sframe_unwind.elf.cfi import DEBUG_FRAME
-from sframe_unwind.elf.constants import PF_X, PT_LOAD
+from sframe_unwind.elf.cfi import DEBUG_FRAMES
+from sframe_unwind.elf.constants import PT_LOAD
 from sframe_unwind.elf.reader import FileReader
+from sframe_unwind.elf.rewritten import rewriter
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import MemoryReadError, SFrameError
-from sframe_unwind.image.rewritten import rewriter
 from sframe_unwind.source.debug_info import DebugInfo
 
 _DEBUG_LINK = ".gnu_debuglink"
 _CHUNK = 1 << 20
-
-
-class Load(NamedTuple):
-    """A loadable segment."""
-
-    address: int
-    """``p_vaddr``: the address in the file, without the load bias."""
-    offset: int
-    """``p_offset``, in bytes."""
-    size: int
-    """``p_filesz``, in bytes."""
-    executable: bool
 
 
 class ElfFile:
@@ -47,11 +34,8 @@ class ElfFile:
             self.machine = binary.machine, binary.byteorder
             self.entry_point = binary.entry_point
             """``e_entry``: an address in the file; 0: there is none."""
-            self.loads = tuple(
-                Load(segment.address, segment.offset, segment.file_size, bool(segment.flags & PF_X))
-                for segment in binary.segments
-                if segment.type == PT_LOAD
-            )
+            self.loads = tuple(segment for segment in binary.segments if segment.type == PT_LOAD)
+            """The loadable segments."""
             self.build_id = binary.build_id
             kept = [section for section in binary.sections if section.has_contents]
             self.sections = {
@@ -59,6 +43,12 @@ class ElfFile:
             }
             """Address (without the load bias) and size in bytes of each section with contents."""
             self.has_symbol_table = binary.has_symbol_table
+
+    @property
+    def base(self) -> int:
+        """The address in the file, without the load bias, that belongs to the offset 0 of the file."""
+        first = min(self.loads, key=lambda load: (load.address, load.offset))
+        return first.address - page_start(first.offset)
 
     def read(self, offset: int, size: int) -> bytes:
         """Return up to ``size`` bytes at a file offset; fewer at the end of the file."""
@@ -74,7 +64,7 @@ class ElfFile:
         at = address - bias
         for load in self.loads:
             # The pages with the start and the end of a segment are mapped as a whole.
-            start, end = page_start(load.address), page_start(load.address + load.size + PAGE_SIZE - 1)
+            start, end = page_start(load.address), page_start(load.address + load.file_size + PAGE_SIZE - 1)
             if start <= at and at + size <= end:
                 data = self.read(load.offset + at - load.address, size)
                 if len(data) == size:
@@ -102,7 +92,7 @@ class ElfFile:
 
     @property
     def rewriter(self) -> str:
-        """What rewrote the code after linking; see :mod:`sframe_unwind.image.rewritten`."""
+        """What rewrote the code after linking; see :mod:`sframe_unwind.elf.rewritten`."""
         return rewriter({name: address for name, (address, _) in self.sections.items()})
 
     @cached_property
@@ -140,10 +130,11 @@ class ElfFile:
 
         :raises FileError: the section cannot be read.
         """
-        if DEBUG_FRAME not in self.sections:
+        name = next((name for name in DEBUG_FRAMES if name in self.sections), None)
+        if name is None:
             return b""
         with opened(self.path) as binary:
-            return _contents(binary, DEBUG_FRAME)
+            return _contents(binary, name)
 
 
 def _contents(binary: ElfBinary, name: str) -> bytes:

@@ -14,6 +14,7 @@ from typing import BinaryIO, NamedTuple
 from sframe_unwind.address import RangeMap, page_start
 from sframe_unwind.arch import ARCHES, Arch
 from sframe_unwind.elf import machine_number
+from sframe_unwind.elf.records import identification
 from sframe_unwind.errors import MemoryReadError, ProcessError
 from sframe_unwind.process.base import FileMapping, RegisterValues, Thread
 from sframe_unwind.process.memory import Memory
@@ -275,5 +276,4 @@ class Live:
 
 def _identity(arch: Arch) -> tuple[bytes, bytes]:
     """Return bytes 4 and 5 (class and byte order) and the field ``e_machine`` of an architecture's ELF headers."""
-    order = 1 if arch.byteorder == "little" else 2
-    return bytes([2, order]), machine_number(arch.elf_machine).to_bytes(2, arch.byteorder)
+    return identification(arch.byteorder)[4:6], machine_number(arch.elf_machine).to_bytes(2, arch.byteorder)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 
-from sframe_unwind.address import page_start
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.image.elf_image import Image, build_id_in, read_image
@@ -154,11 +153,10 @@ class Loader:
         """Add the loaded segments of a file to the memory; return whether the file was found."""
         if file.file is None or not file.file.loads:
             return False
-        first = min(file.file.loads)
-        bias = file.base - (first.address - page_start(first.offset))
+        bias = file.base - file.file.base
         for load in file.file.loads:
             start = load.address + bias
-            self._memory.add_mapped(start, start + load.size, partial(file.read, load.offset))
+            self._memory.add_mapped(start, start + load.file_size, partial(file.read, load.offset))
         return True
 
 

@@ -11,7 +11,8 @@ from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.report.notation import cells_of, describe_register_rule, describe_rule
 from sframe_unwind.sframe.constants import FdeType, PauthKey, PcType
 from sframe_unwind.sframe.table import Match
-from sframe_unwind.unwind.modules import Found, Module, Modules, NoData, RunTimeMatch
+from sframe_unwind.unwind.modules import Found, Module, Modules, NoData
+from sframe_unwind.unwind.run_time_match import RunTimeMatch
 from sframe_unwind.unwind.step import step
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
 
@@ -54,7 +55,7 @@ def explain(modules: Modules, pc: int, name: str, context: FrameContext | None) 
             lines += [f"stub:  the code of the PLT stub gives {sentences[0]}", *_indented(sentences[1:])]
         else:
             lines += [f"rule:  {cells_of(match)}", *_indented(sentences)]
-    return lines + (_values(result.rule, arch, context) if context else [])
+    return lines + (values(result.rule, arch, context) if context else [])
 
 
 def _indented(sentences: list[str]) -> list[str]:
@@ -100,7 +101,8 @@ def _function(match: Match, module: Module) -> list[str]:
     ]
 
 
-def _values(rule: UnwindRule, arch: Arch, context: FrameContext) -> list[str]:
+def values(rule: UnwindRule, arch: Arch, context: FrameContext) -> list[str]:
+    """Return the values that a rule gives in a frame, as lines of text."""
     if rule.cfa is None:
         return []
     sp, fp = context.sp, context.fp

@@ -21,11 +21,12 @@ from typing import NamedTuple, Union
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.rules import NoRule
-from sframe_unwind.report.notation import SIGNED
+from sframe_unwind.report.notation import SIGNED, describe_register_rule
 from sframe_unwind.unwind_rule import CFA, COMPUTED, UNDEFINED, RegisterRule, UnwindRule
 
 VALUES = ("cfa", "fp", "ra")
 """The values of a rule in the order of readelf's columns."""
+_NAMES = {"cfa": "CFA", "fp": "frame pointer", "ra": "return address"}
 
 
 class RuleCells(NamedTuple):
@@ -49,11 +50,38 @@ def rule_cells(rule: Union[UnwindRule, NoRule, str], arch: Arch) -> RuleCells:  
         return COMPUTED_CFA
     if rule.cfa is None:
         return OUTERMOST
-    ra = _cell(rule.ra, arch) + (SIGNED if rule.ra_signed else "")
-    return RuleCells(_cell(rule.cfa, arch), _cell(rule.fp, arch), ra)
+    ra = cell(rule.ra, arch) + (SIGNED if rule.ra_signed else "")
+    return RuleCells(cell(rule.cfa, arch), cell(rule.fp, arch), ra)
 
 
-def _cell(rule: RegisterRule | None, arch: Arch) -> str:
+def in_words(rule: UnwindRule, arch: Arch) -> tuple[str, str, str]:
+    """Return CFA, return address and frame pointer of a rule in words; empty: the outermost frame has no such value."""
+    if rule.cfa is None:
+        return "", "undefined", ""
+    ra = _in_words(rule.ra, arch) + (", signed" if rule.ra_signed else "")
+    return _in_words(rule.cfa, arch), ra, _in_words(rule.fp, arch)
+
+
+def difference(what: str, sframe: UnwindRule, dwarf: UnwindRule | NoRule, arch: Arch) -> str:
+    """Return a sentence about a value in which two rules differ.
+
+    :param what: one of :data:`VALUES`.
+    """
+    return f"{_NAMES[what]}: {_said(what, sframe, arch)} by SFrame, {_said(what, dwarf, arch)} by DWARF CFI"
+
+
+def _said(what: str, rule: UnwindRule | NoRule, arch: Arch) -> str:
+    if isinstance(rule, NoRule):
+        return rule.why
+    return dict(zip(("cfa", "ra", "fp"), in_words(rule, arch)))[what] or "none"
+
+
+def _in_words(rule: RegisterRule | None, arch: Arch) -> str:
+    return "unchanged" if rule is None else describe_register_rule(rule, arch)
+
+
+def cell(rule: RegisterRule | None, arch: Arch) -> str:
+    """Return the column of one value; ``None``: it is unchanged."""
     if rule is None:
         return "u"
     if rule == UNDEFINED:

@@ -1,7 +1,6 @@
-"""Demangles the names of Rust: the legacy form, and version 0 (RFC 2603, "Rust Symbol Name Mangling v0").
+"""Demangles the names of Rust: version 0 (RFC 2603, "Rust Symbol Name Mangling v0") here, and the legacy form.
 
-The legacy form is that of C++ names whose last part is a hash.  The text is that of GDB: without hashes of crates, and
-without the types of constants.
+The text is that of GDB: without hashes of crates, and without the types of constants.
 """
 
 from __future__ import annotations
@@ -12,13 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Callable
 
-_LEGACY = "_ZN"
-_HASH = re.compile(r"17h[0-9a-f]{16}E(?:\.|$)")
-"""The last part of a legacy name: a hash, with its length before it."""
-_LENGTH = re.compile(r"0|[1-9][0-9]*")
-_ESCAPE = re.compile(r"\$(\w+)\$|\.\.")
-_ESCAPES = {"SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ","}
+from sframe_unwind.report.rust_legacy_names import demangle_legacy
 
+_LENGTH = re.compile(r"0|[1-9][0-9]*")
 _V0 = re.compile(r"_R([A-Za-z]\w*)", re.ASCII)
 _MOST_NODES = 20_000
 """Limit of the work for one name.  Each back reference can double it."""
@@ -62,31 +57,7 @@ def demangle_rust(name: str) -> str | None:
             return _Printer(found[1]).text() if found else None
         except (_MalformedError, IndexError):
             return None
-    end = _HASH.search(name) if name.startswith(_LEGACY) else None
-    return _from_legacy(name[len(_LEGACY) : end.start()]) if end else None
-
-
-def _from_legacy(parts: str) -> str | None:
-    """Return the name from its parts, each with its length before it."""
-    found, at = [], 0
-    while at < len(parts):
-        length = _LENGTH.match(parts, at)
-        if length is None:
-            return None
-        start, at = length.end(), length.end() + int(length[0])
-        if at > len(parts):
-            return None
-        part = parts[start:at]
-        found.append(_ESCAPE.sub(_unescaped, part[1:] if part.startswith("_$") else part))
-    return "::".join(found) or None
-
-
-def _unescaped(escape: re.Match[str]) -> str:
-    code = escape[1]
-    if code is None:
-        return "::"
-    is_number = code[0] == "u" and all(digit in string.hexdigits for digit in code[1:]) and 1 < len(code) < 7
-    return chr(int(code[1:], 16)) if is_number else _ESCAPES.get(code, escape[0])
+    return demangle_legacy(name)
 
 
 class _MalformedError(Exception):

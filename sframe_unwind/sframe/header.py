@@ -186,4 +186,5 @@ def encode(header: Header) -> bytes:
 
     :raises struct.error: a value does not fit its field.
     """
-    return _STRUCTS[header.version, header.byteorder].pack(MAGIC, *header[1:])
+    fields = header[1 : len(_LAYOUTS[header.version])]
+    return _STRUCTS[header.version, header.byteorder].pack(MAGIC, *fields)

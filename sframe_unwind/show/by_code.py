@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sframe_unwind.code.checking import Checker
 from sframe_unwind.code.findings import DWARF, SFRAME, CodeVerdict, Finding, Unknown, counted
 from sframe_unwind.code.judgement import Judgement, Judgements
+from sframe_unwind.code.proved_cells import proved_cells
 from sframe_unwind.code.ranges import CodeRange
 from sframe_unwind.code.whole_file import check_functions
 from sframe_unwind.elf import ElfBinary
@@ -28,7 +29,6 @@ _MOST_CALLED = 256
 """Maximum number of functions that are checked to learn how they return, apart from those that are shown."""
 _SPLIT_OFF = (".cold", ".part")
 """Suffixes of the names that compilers give to parts that they split off a function."""
-_REFUTED, _NOT_KNOWN = "!", "?"
 
 
 class FunctionByCode(NamedTuple):
@@ -47,25 +47,17 @@ class FunctionByCode(NamedTuple):
     def cells(self, at: int, by_table: Sequence[RuleCells | None]) -> RuleCells | None:
         """Return the rule of the code at an instruction: for each value, that of the table that the code proves.
 
-        ``!``: the code refutes the values of the tables; ``?``: it does not tell.  ``None``: no verdict, as in padding.
+        ``None``: there is no verdict, as in padding.
 
         :param by_table: the rules of SFrame and of DWARF CFI there.
         """
-        judged = [
-            (cells, self.verdicts[table][at])
-            for table, cells in zip(_TABLES, by_table)
-            if cells is not None and at in self.verdicts.get(table, ())
-        ]
-        if not judged:
-            return None
-        return RuleCells(*(self._cell(what, judged) for what in VALUES))
-
-    @staticmethod
-    def _cell(what: str, judged: Sequence[tuple[RuleCells, Judgements]]) -> str:
-        found = [getattr(judgements, what) for _, judgements in judged]
-        if Judgement.PROVED in found:
-            return str(getattr(judged[found.index(Judgement.PROVED)][0], what))
-        return _REFUTED if Judgement.WRONG in found else _NOT_KNOWN
+        return proved_cells(
+            [
+                (cells, self.verdicts[table][at])
+                for table, cells in zip(_TABLES, by_table)
+                if cells is not None and at in self.verdicts.get(table, ())
+            ]
+        )
 
     def wrong(self, at: int) -> tuple[str, ...]:
         """Return the values that the code refutes at an instruction, in either table."""

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from sframe_unwind.address import find_range
 from sframe_unwind.cfi.rules import NoRule
 from sframe_unwind.code.ranges import CodeRange
-from sframe_unwind.elf import ElfBinary, ElfSection
+from sframe_unwind.elf import ElfBinary, SectionHeader
 from sframe_unwind.elf.constants import SHF_EXECINSTR
 from sframe_unwind.report.demangle import demangle
 from sframe_unwind.report.frame_picture import Picture, pictures
 from sframe_unwind.report.listing import CODE, DIFFERS, DWARF, ODD, PLAIN, SFRAME, Extra, Listing, Note, Row, SourceLine
-from sframe_unwind.report.rule_cells import VALUES, RuleCells, rule_cells
+from sframe_unwind.report.rule_cells import VALUES, RuleCells, cell, difference, rule_cells
 from sframe_unwind.show.by_code import CodeColumns, FunctionByCode
 from sframe_unwind.show.functions import Functions
 from sframe_unwind.show.instructions import Instruction, Instructions
@@ -21,9 +21,9 @@ from sframe_unwind.show.relocations import CodeFields
 from sframe_unwind.show.source_lines import SourceLines
 from sframe_unwind.show.tables import Column, Rule, Tables
 from sframe_unwind.source.debug_info import Place
+from sframe_unwind.unwind_rule import UnwindRule
 
 _SFRAME_BIT, _DWARF_BIT, _CODE_BIT = 1, 2, 4
-_NAMES = {"cfa": "CFA", "fp": "frame pointer", "ra": "return address"}
 
 
 class Options(NamedTuple):
@@ -77,6 +77,11 @@ class ShownFile:
         part = self.functions.around(address)
         return pictures(self.tables.placed(part, address), self.tables.arch)
 
+    def others(self, address: int) -> list[tuple[str, str]]:
+        """Return the names of further registers that DWARF CFI locates at an address, and their places."""
+        arch = self.tables.arch
+        return [(arch.register_name(number), cell(place, arch)) for number, place in self.tables.others(address)]
+
     def cells(self, rule: Rule | None) -> RuleCells | None:
         """Return the columns of a rule; ``None``: there is none."""
         if rule is None:
@@ -106,7 +111,7 @@ class _Code(NamedTuple):
         return self.contents[start - self.start : end - self.start]
 
 
-def _code(binary: ElfBinary, section: ElfSection) -> _Code:
+def _code(binary: ElfBinary, section: SectionHeader) -> _Code:
     start = binary.layout.addresses[section.number]
     contents = binary.contents(section)
     return _Code(start, start + len(contents), section.number, contents)
@@ -186,7 +191,7 @@ class _Rows:
         extra = PLAIN
         if notes or lines or labels or relocations or differs:
             extra = Extra(labels, lines, relocations, tuple(notes), differs)
-        return Row(*instruction, self._cells, begins, extra)
+        return Row(*instruction, rules=self._cells, begins=begins, extra=extra)
 
     def _begun(self, at: int, begins: int) -> list[Note]:
         """Take the rules of the rows that begin at an address; return what is to be said about them."""
@@ -208,10 +213,9 @@ class _Rows:
 
     def _difference(self, what: str, at: int) -> str:
         sframe, dwarf = self._rules
-        assert sframe is not None
+        assert isinstance(sframe, UnwindRule)
         assert dwarf is not None
-        said = self._file.tables.said
-        text = f"{_NAMES[what]}: {said(sframe, what)} by SFrame, {said(dwarf, what)} by DWARF CFI"
+        text = difference(what, sframe, dwarf, self._file.tables.arch)
         side = self._by_code.side(at, what) if self._by_code is not None else ""
         return f"{text}; {side}" if side else text
 

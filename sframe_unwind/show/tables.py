@@ -21,7 +21,6 @@ from sframe_unwind.report.notation import attributes
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 from sframe_unwind.verify.code_tables import SFrameTable
-from sframe_unwind.verify.rules import words
 
 Rule = Union[UnwindRule, NoRule]
 """A rule, or the reason why a row has none."""
@@ -111,10 +110,11 @@ class Tables:
         if isinstance(sframe, UnwindRule):
             found.append(PlacedRule(SFRAME, sframe))
         if isinstance(dwarf, UnwindRule):
-            found.append(PlacedRule(DWARF, dwarf, self._others(pc)))
+            found.append(PlacedRule(DWARF, dwarf, self.others(pc)))
         return found
 
-    def _others(self, pc: int) -> tuple[tuple[int, RegisterRule], ...]:
+    def others(self, pc: int) -> tuple[tuple[int, RegisterRule], ...]:
+        """Return DWARF numbers and places of the registers that CFI locates at an address, other than SP and FP."""
         for entry in self._binary.cfi.functions(pc, pc + 1):
             if isinstance(entry, CfiFunction):
                 row = entry.rows[bisect_right(entry.offsets, pc - entry.start) - 1]
@@ -133,13 +133,6 @@ class Tables:
         if not isinstance(sframe, UnwindRule) or dwarf is None or sframe is dwarf:
             return ()
         return differences(sframe, dwarf, self.arch)
-
-    def said(self, rule: Rule, what: str) -> str:
-        """Return a value of a rule in words."""
-        if isinstance(rule, NoRule):
-            return rule.why
-        found: str = getattr(words(rule, self.arch), what)
-        return found or ("undefined" if rule.ra_undefined else "none")
 
 
 def _plain(rule: object) -> Rule | None:

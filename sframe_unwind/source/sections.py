@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Callable
 
-from sframe_unwind.elf import ElfSection, PathLike, opened
-from sframe_unwind.elf.constants import SHF_COMPRESSED
+from sframe_unwind.elf import PathLike, SectionHeader, opened
 from sframe_unwind.elf.reader import FileReader
 from sframe_unwind.errors import FileError, FormatError
 
@@ -88,11 +87,11 @@ class DebugSections:
             size *= 16
         raise FormatError("a string does not end", offset, name)
 
-    def _reading(self, section: ElfSection) -> _Read:
-        if section.flags & SHF_COMPRESSED or section.name.startswith(_OLD_PREFIX):
+    def _reading(self, section: SectionHeader) -> _Read:
+        if section.is_compressed or section.name.startswith(_OLD_PREFIX):
             try:
                 with opened(self._path) as binary:
-                    data = binary.decompressed(section)
+                    data = binary.contents(section)
             except FileError as error:
                 self.unreadable = str(error)
                 raise

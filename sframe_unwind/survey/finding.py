@@ -9,23 +9,22 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Union
 
-from sframe_unwind.address import ByteOrder
 from sframe_unwind.arch import ARCHES
 from sframe_unwind.elf import archive, machine_number
 from sframe_unwind.elf.reader import is_directory, is_link, open_file, part_of
+from sframe_unwind.elf.records import BYTE_ORDERS, MAGIC
 from sframe_unwind.errors import MissingExtraError, SFrameError
 from sframe_unwind.survey import archives
 from sframe_unwind.survey.archives import Kind, Member
 from sframe_unwind.survey.bounds import Bounds, Budget, TooMuchError
 
 NOT_ELF = "not an ELF file"
-_ELF, _CLASS, _ORDER, _MACHINE = b"\x7fELF", 4, 5, slice(18, 20)
-_ORDERS: Mapping[int, ByteOrder] = {1: "little", 2: "big"}
+_CLASS, _ORDER, _MACHINE = 4, 5, slice(18, 20)
 _DEBIAN = b"debian-binary"
 _DATA = "data.tar"
 _PIECE = 1 << 20
@@ -142,7 +141,7 @@ class Finder:
         """
         start = stream.read(archives.START)
         stream.seek(0)
-        if start.startswith(_ELF):
+        if start.startswith(MAGIC):
             yield self._elf(iter(lambda: stream.read(_PIECE), b""), start, path)
         elif not _is_archive(start):
             self._others += 1
@@ -163,7 +162,7 @@ class Finder:
             return Skipped(path, "truncated within the ELF header")
         if start[_CLASS] != 2:
             return Skipped(path, "a 32-bit ELF file")
-        order = _ORDERS.get(start[_ORDER])
+        order = BYTE_ORDERS.get(start[_ORDER])
         machine = int.from_bytes(start[_MACHINE], order or "little")
         if (machine, order) not in _KNOWN:
             return Skipped(path, f"an ELF file for machine {machine}, {order or 'unknown'}-endian, without SFrame ABI")
@@ -221,7 +220,7 @@ class Finder:
         pieces = iter(member.contents)
         while len(start) < archives.START and (piece := next(pieces, b"")):
             start += piece
-        if start.startswith(_ELF):
+        if start.startswith(MAGIC):
             yield self._elf(_chain(start, pieces), start, path)
         elif _is_archive(start):
             with tempfile.TemporaryFile() as copy:  # it has no name, and is deleted when it is closed

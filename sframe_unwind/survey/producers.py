@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from sframe_unwind.elf import ElfBinary, ElfSection
-from sframe_unwind.elf.constants import SHF_COMPRESSED
+from sframe_unwind.elf import ElfBinary, SectionHeader
 
 _COMMENT, _GOLD, _GO = ".comment", ".note.gnu.gold-version", ".note.go.buildid"
 _STRINGS = (".debug_str", ".debug_line_str")
@@ -57,9 +56,9 @@ def producers_of(binary: ElfBinary) -> Producers:
     return Producers(*map(_joined, (compilers, assemblers, linkers)))
 
 
-def _start(binary: ElfBinary, section: ElfSection) -> bytes:
+def _start(binary: ElfBinary, section: SectionHeader) -> bytes:
     """Return the part of a section that is searched, decompressed."""
-    if section.flags & SHF_COMPRESSED:
+    if section.is_compressed:
         return binary.contents(section)[:_MOST]
     return binary.read(section.offset, min(section.size, _MOST))
 

@@ -1,6 +1,6 @@
 """Makes SFrame from DWARF CFI or another version of SFrame, and DWARF CFI from SFrame; compares result and source.
 
-It needs only decoded tables, so it works in a debugger's Python, which has no pyelftools.
+It needs only decoded tables, not files.
 """
 
 from __future__ import annotations

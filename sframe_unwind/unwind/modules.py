@@ -6,14 +6,16 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Callable, NamedTuple, Protocol, Union
 
-from sframe_unwind.address import Range, RangeMap, gaps, merged
+from sframe_unwind.address import RangeMap
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.agreement import agrees
 from sframe_unwind.errors import FormatError, SFrameError
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Match, Miss
-from sframe_unwind.unwind.address_cache import CACHE_LIMIT, AddressCache
+from sframe_unwind.unwind.address_cache import AddressCache
+from sframe_unwind.unwind.agreements import Agreements
+from sframe_unwind.unwind.run_time_match import RunTimeMatch
 from sframe_unwind.unwind.step import needs_registers
 from sframe_unwind.unwind.stub_rows import proven_rule
 from sframe_unwind.unwind_rule import UnwindRule
@@ -93,7 +95,7 @@ class Module:
     def rewritten(self) -> str:
         """What rewrote the code of the file after linking, in words; empty: nothing did, as far as is known.
 
-        The SFrame section may then describe the code as it was before; see :mod:`sframe_unwind.image.rewritten`.
+        The SFrame section may then describe the code as it was before; see :mod:`sframe_unwind.elf.rewritten`.
         """
         return "" if self._load_rewriter is None else self._load_rewriter()
 
@@ -118,14 +120,6 @@ class Module:
             return any(cfi.covers(pc) for cfi in self.debug_cfi) or (self.cfi is not None and self.cfi.covers(pc))
         except SFrameError:
             return False
-
-    def without_debug_cfi(self) -> list[Range]:
-        """Return the code that no record of ``.debug_frame`` describes, in order.
-
-        :raises SFrameError: the CFI cannot be read.
-        """
-        covered = merged(extent for cfi in self.debug_cfi for extent in cfi.extents())
-        return [gap for code in merged(self.ranges) for gap in gaps(code, covered)]
 
     def cfi_match(self, pc: int) -> CfiMatch | None:
         """Return the DWARF CFI for an address; ``None``: there is none.
@@ -197,28 +191,6 @@ class Module:
 Generate = Callable[[Module], Union[Section, None]]
 """Makes the SFrame section of a module that has none; ``None``: there is nothing to make it from.  It raises
 :class:`SFrameError`."""
-
-
-class Procedure(NamedTuple):
-    """A procedure that the process registered at run time."""
-
-    start: int
-    """Address of the first byte."""
-    end: int
-    """End address (exclusive)."""
-    name: str
-    """The registered name; empty: it has none."""
-    described: str
-    """Text with the kind and the address of the unwind info."""
-
-
-class RunTimeMatch(NamedTuple):
-    """A lookup result from run-time unwind info, like :class:`sframe_unwind.sframe.table.Match` from SFrame."""
-
-    function: Procedure
-    row_start: int
-    """Offset from which the rule applies, in bytes from the start of the procedure."""
-    rule: UnwindRule
 
 
 class Found(NamedTuple):
@@ -308,7 +280,7 @@ class Modules:
             run_time.refresh()
         self.results = AddressCache(self._look_up)
         """Maps a lookup address to its :data:`LookupResult`; computed on first access."""
-        self._agreements: dict[int, tuple[UnwindRule, bool]] = {}
+        self._agreements = Agreements(self.cfi_rule, arch)
         self._report = report
         self._reported: set[Module | str] = set()
         self._discover = discover
@@ -334,15 +306,14 @@ class Modules:
         self._ranges.add(self._prepared(added))
         for pc in [pc for pc, result in self.results.items() if isinstance(result, NoData) and result.module is None]:
             del self.results[pc]
-        for pc in [pc for pc, (_, same) in self._agreements.items() if not same]:
-            del self._agreements[pc]
+        self._agreements.forget_differences()
 
     def remove(self, modules: Container[Module]) -> None:
         """Remove modules that the process has unloaded; what is known of other addresses is kept."""
         self._given = tuple(module for module in self._given if module not in modules)
         self._found = {key: module for key, module in self._found.items() if module not in modules}
         self.modules = (*self._given, *self._found.values())
-        for cache in (self.results, self._agreements):
+        for cache in (self.results, self._agreements.known):
             for pc in [pc for pc in cache if self._ranges.get(pc) in modules]:
                 del cache[pc]
         self._ranges.remove(modules)
@@ -369,7 +340,7 @@ class Modules:
     def _forget(self) -> None:
         """Empty the caches: addresses may belong to other modules now."""
         self.results.clear()
-        self._agreements.clear()
+        self._agreements.known.clear()
 
     def _overlaps(self, module: Module) -> bool:
         """Return whether a module overlaps a known one: it is the same one, perhaps with another start address."""
@@ -411,13 +382,7 @@ class Modules:
 
         :param rule: the rule of SFrame for this address.
         """
-        known = self._agreements.get(pc)
-        if known is None or known[0] is not rule:
-            cfi_rule = self.cfi_rule(pc)
-            if len(self._agreements) >= CACHE_LIMIT:
-                self._agreements.clear()
-            known = self._agreements[pc] = rule, cfi_rule is not None and agrees(rule, cfi_rule, self.arch)
-        return known[1]
+        return self._agreements.agrees(pc, rule)
 
     def _look_up(self, pc: int) -> LookupResult:
         module = self.find(pc)

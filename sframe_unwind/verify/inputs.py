@@ -11,8 +11,9 @@ from typing import BinaryIO, Callable, NamedTuple, TypeVar
 
 from sframe_unwind import elf
 from sframe_unwind.elf import ElfBinary, archive
-from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
+from sframe_unwind.elf.cfi import DEBUG_FRAMES, EH_FRAME
 from sframe_unwind.elf.reader import FileReader, file_type, is_directory, open_file
+from sframe_unwind.elf.records import MAGIC_64
 from sframe_unwind.errors import FileError, SFrameError
 from sframe_unwind.verify import verify_elf
 from sframe_unwind.verify.plan import Plan
@@ -22,7 +23,6 @@ Tick = Callable[[], None]
 IsWanted = Callable[[ElfBinary], bool]
 Result = TypeVar("Result")
 
-_ELF64_MAGIC = b"\x7fELF\x02"
 _MAGIC_SIZE = 8
 
 
@@ -124,7 +124,7 @@ def _directory(folder: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
                 start = _start(path)
                 if archive.is_archive(start):
                     yield from _archive(path, is_wanted)
-                elif start.startswith(_ELF64_MAGIC):
+                elif start.startswith(MAGIC_64):
                     with elf.opened(path) as file:
                         worth = is_wanted(file)
                     if worth:
@@ -143,7 +143,7 @@ def _archive(path: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
         name = f"{path}({member.name})"
         try:
             with _contents(member) as stream:
-                if not stream.read(_MAGIC_SIZE).startswith(_ELF64_MAGIC):
+                if not stream.read(_MAGIC_SIZE).startswith(MAGIC_64):
                     continue
                 stream.seek(0)
                 with elf.parsed(stream, name) as binary:
@@ -156,7 +156,7 @@ def _archive(path: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
 
 def _has_table(binary: ElfBinary) -> bool:
     return binary.has_sframe or any(
-        section.name in (EH_FRAME, DEBUG_FRAME) and section.size for section in binary.sections
+        section.name in (EH_FRAME, *DEBUG_FRAMES) and section.size for section in binary.sections
     )
 
 

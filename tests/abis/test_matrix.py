@@ -8,6 +8,7 @@ from typing import Any, Callable
 
 import pytest
 
+from tests import schemas
 from tests.abis.cells import ENCODED, Cell, cells, stops
 from tests.abis.debuggers import debugger, described, sysroot
 from tests.abis.native import first_wrong, is_wrong
@@ -69,6 +70,7 @@ def check(stop: Stop, cell: Cell, original: Path, answer: dict[str, Any]) -> Non
     threads = [names_in(part) for part in always["threads"].split("\n\n")]
     for pattern in stop.threads:
         assert any(matches(pattern, thread) for thread in threads), "functions of another thread"
+    schemas.check_value("compare", answer["compare"])
     agreeing = [thread["agrees"] for thread in answer["compare"]["threads"]]
     assert agreeing, "no thread compared"
     if stop in WITHOUT_CFI:

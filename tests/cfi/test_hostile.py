@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from sframe_unwind.convert.elf_records import FileHeader, read_records
 from sframe_unwind.elf import opened
 from sframe_unwind.elf.constants import SHF_COMPRESSED
 from sframe_unwind.errors import FileError
@@ -59,7 +58,7 @@ def test_compressed_section_that_ends_after_the_file(tmp_path: Path) -> None:
     program = compressed(tmp_path, ".zero 5000")
     with opened(program) as binary:
         number = [section.name for section in binary.sections].index(".debug_frame")
-        (header,) = read_records(binary, 0, 1, FileHeader)
+        header = binary.header
     content = program.read_bytes()
     size = header.shoff + number * header.shentsize + SIZE_FIELD
     longer = struct.pack("<Q", 1 << 45)

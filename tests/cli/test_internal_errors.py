@@ -25,8 +25,8 @@ _BUG = "internal error: AttributeError: planted"
 
 _READING = (
     "sframe_unwind.elf.binary.open_file",
-    "sframe_unwind.elf._reader.Reader._headers",
-    "sframe_unwind.elf._reader.Reader.read",
+    "sframe_unwind.elf.headers.file_header",
+    "sframe_unwind.elf.headers.Headers.read",
 )
 """Steps that every command takes to read a file."""
 _TABLES = (
@@ -99,7 +99,7 @@ _LAYERS = {
     "convert --to debug_frame --all": (
         *(*_READING, *_TABLES),
         "sframe_unwind.cfi.encode.fde",
-        "sframe_unwind.convert.debug_file._assembled",
+        "sframe_unwind.convert.debug_file.assembled",
         "sframe_unwind.cfi.records.Fde.decode",
     ),
     "convert --compact": (
@@ -120,7 +120,7 @@ _LAYERS = {
         "sframe_unwind.lint.functions.Pass.__init__",
     ),
     "backtrace": (
-        *(_READING[0], _READING[1], "sframe_unwind.elf._reader.Reader.read"),
+        *(_READING[0], _READING[1], "sframe_unwind.elf.headers.Headers.read"),
         "sframe_unwind.process.core_file._threads",
         "sframe_unwind.process.loader.Loader.objects",
         "sframe_unwind.elf.binary.find_build_id",

@@ -23,6 +23,13 @@ HELPERS = {
         "changes_rbp": "xor %ebp,%ebp;ret",
         "changes_rbx": "xor %ebx,%ebx;ret",
         "saves_rbx": "push %rbx;.cfi_adjust_cfa_offset 8;xor %ebx,%ebx;pop %rbx;.cfi_adjust_cfa_offset -8;ret",
+        "only_saves_rbx": "push %rbx;.cfi_adjust_cfa_offset 8;xor %ebx,%ebx;pop %rax;.cfi_adjust_cfa_offset -8;ret",
+        # Unless it is known that `ends` does not return, %rbx is lost.
+        "restores_rbx_or_ends": (
+            "push %rbx;.cfi_adjust_cfa_offset 8;xor %ebx,%ebx;test %edi,%edi;je 1f;pop %rbx;.cfi_adjust_cfa_offset -8;"
+            "ret;1: .cfi_adjust_cfa_offset 8;call ends;pop %rax;.cfi_adjust_cfa_offset -8;ret"
+        ),
+        "leads_to_restoring": "call restores_rbx_or_ends;ret",
         "changes_nothing_that_is_reached": "ret;xor %ebx,%ebx;ret",
         "has_a_part": "push %rbx;.cfi_adjust_cfa_offset 8;xor %ebx,%ebx;jmp is_a_part",
         "is_a_part": ".cfi_def_cfa_offset 16;.cfi_offset %rbx,-16;xor %ebx,%ebx;pop %rbx;.cfi_def_cfa_offset 8;ret",
@@ -74,6 +81,9 @@ CALLERS = {
         (IN_R11, "elsewhere", WARNED),
         (IN_RBX, "keeps", PROVED),
         (IN_RBX, "saves_rbx", PROVED),
+        (IN_RBX, "only_saves_rbx", UNKNOWN),
+        (IN_RBX, "restores_rbx_or_ends", PROVED),
+        (IN_RBX, "leads_to_restoring", PROVED),
         (IN_RBX, "elsewhere", PROVED),
         (IN_RBX, "changes_rbx", UNKNOWN),
         (IN_RBX, "changes_nothing_that_is_reached", PROVED),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import schemas
 from tests.gdb import driver as gdb
 from tests.hanging import HANG
 from tests.lldb import driver as lldb
@@ -60,6 +61,7 @@ def said(request: pytest.FixtureRequest, program: Path) -> str:
 def threads(said: str) -> Iterator[list[dict[str, object]]]:
     for line in said.splitlines():
         if line.startswith('{"threads"'):
+            schemas.check("compare", line)
             yield json.loads(line)["threads"][0]["frames"]
 
 

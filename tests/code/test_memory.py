@@ -11,7 +11,9 @@ import pytest
 from lab.code.witness.encodings import of_file, small_library
 from sframe_unwind import elf
 from sframe_unwind.code import lifting, section_contents, shapes
+from sframe_unwind.code.evaluation import Written
 from sframe_unwind.code.findings import DWARF, Counts, FunctionResult, Unknown
+from sframe_unwind.code.interpretation import Passed
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import MACHINES
 from sframe_unwind.code.ranges import CodeRanges, Starts
@@ -71,7 +73,7 @@ PLAIN = FunctionResult(
     unknown=(),
     wanted={},
     elsewhere={},
-    continued=frozenset(),
+    continued=frozenset[int](),
     called=(),
     returns=True,
     changes_fp=False,
@@ -80,6 +82,9 @@ PLAIN = FunctionResult(
     presumes=False,
     complete=True,
     ends_as_entered=True,
+    rests_on_effects=False,
+    stores=frozenset[Written](),
+    passed=frozenset[Passed](),
 )
 """The result of a function in which nothing was found."""
 

@@ -9,8 +9,8 @@ from sframe_unwind.arch import BY_NAME
 from sframe_unwind.cfi.section import CfiSection, SectionData
 from sframe_unwind.debugger.module_agreement import ModuleAgreement
 from sframe_unwind.elf.constants import SHF_EXECINSTR
+from sframe_unwind.elf.rewritten import rewriter
 from sframe_unwind.errors import MemoryReadError
-from sframe_unwind.image.rewritten import rewriter
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module
 

@@ -7,6 +7,7 @@ import pytest
 from sframe_unwind.debugger.commands import (
     BACKTRACE,
     COMPARE,
+    DISASSEMBLE,
     EXPLAIN,
     MODE,
     STATUS,
@@ -17,7 +18,7 @@ from sframe_unwind.debugger.commands import (
 )
 
 CONTEXT = "[-regs pc=EXPR,sp=EXPR,fp=EXPR[,lr=EXPR] | -ucontext EXPR | -jmpbuf EXPR | -task PID]"
-ALL = (MODE, STRICT, STATUS, BACKTRACE, COMPARE, EXPLAIN)
+ALL = (MODE, STRICT, STATUS, BACKTRACE, COMPARE, EXPLAIN, DISASSEMBLE)
 
 
 def test_options_and_the_number_of_frames() -> None:

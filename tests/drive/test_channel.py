@@ -7,6 +7,8 @@ import random
 import signal
 from pathlib import Path
 
+import pytest
+
 from lab.drive.building import built
 from lab.drive.channel import Channel
 from lab.drive.debuggers import DEBUGGERS, WITHOUT
@@ -28,12 +30,13 @@ def test_a_process_that_outlives_the_debugger_ends_with_the_session() -> None:
     wait_until(lambda: not _command(left), "the process has ended")
 
 
-def test_a_server_ends_with_its_gdb() -> None:
+@pytest.mark.parametrize("is_distant", [False, True])
+def test_a_server_ends_with_its_gdb(is_distant: bool) -> None:
     build, debugger = named("calls-O2"), DEBUGGERS["gdb18"]
     executable = built(build)
     channel = Channel(debugger.command(executable, WITHOUT), debugger.environment())
     try:
-        connect = remote_start(build, executable, random.Random(0))[:1]
+        connect = remote_start(build, executable, random.Random(0), is_distant)[:1]
         channel.perform(connect, full=False, level=0, seconds=HANG)
         server = next(process for process in channel.processes() if _command(process) == b"gdbserver")
         os.kill(server, signal.SIGSTOP)  # it cannot see that the connection is closed

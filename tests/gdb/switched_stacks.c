@@ -1,5 +1,6 @@
 /* A function that calls another one on a stack of its own; with an argument, that one does so once more, on a stack
-   at higher addresses. */
+   at higher addresses.  With SIGNAL_FRAME, the CFI says that the function that does so is a signal frame, as OCaml's does:
+   unwinders then accept a caller at lower addresses. */
 #define _GNU_SOURCE
 #include <sys/mman.h>
 
@@ -14,6 +15,9 @@ __asm__(".text\n"
         ".type call_on, @function\n"
         "call_on:\n"
         ".cfi_startproc\n"
+#ifdef SIGNAL_FRAME
+        ".cfi_signal_frame\n"
+#endif
         "push %rbp\n"
         ".cfi_def_cfa_offset 16\n"
         ".cfi_offset %rbp, -16\n"
@@ -26,6 +30,28 @@ __asm__(".text\n"
         "ret\n"
         ".cfi_endproc\n"
         ".size call_on, . - call_on\n");
+
+/* Calls leaf; what it returns to is the first instruction of landing, as if a signal had interrupted that one. */
+void interrupting(void);
+
+__asm__(".text\n"
+        ".globl interrupting\n"
+        ".type interrupting, @function\n"
+        "interrupting:\n"
+        ".cfi_startproc\n"
+        ".cfi_signal_frame\n"
+        "lea landing(%rip), %rax\n"
+        "push %rax\n"
+        "call leaf\n"
+        "ret\n"
+        ".cfi_endproc\n"
+        ".size interrupting, . - interrupting\n"
+        ".type landing, @function\n"
+        "landing:\n"
+        ".cfi_startproc\n"
+        "ret\n"
+        ".cfi_endproc\n"
+        ".size landing, . - landing\n");
 
 __attribute__((noipa)) void leaf(void)
 {
@@ -52,7 +78,7 @@ int main(int argc, char **argv)
         return 1;
     first_top = stacks + SIZE;
     second_top = first_top + SIZE;
-    call_on(first_top, argc > 1 ? inward : work);
+    call_on(first_top, argc > 2 ? interrupting : argc > 1 ? inward : work);
     sum ^= 4;
     return 0;
 }

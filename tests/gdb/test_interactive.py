@@ -129,7 +129,7 @@ def _quits(gdb: Terminal, begin: str) -> bool:
 def test_the_stack_is_whole_after_an_interrupt_within_the_unwinder(debugger: Debugger) -> None:
     """The time of a Ctrl-C is random; here it comes while frame 10 is unwound."""
     interrupting = """python
-import gdb_plugin.unwinder as unwinder
+import gdb_plugin.frames.unwinder as unwinder
 calls, step = iter(range(100)), unwinder.step
 def interrupted(**arguments):
     if next(calls, 100) == 10:

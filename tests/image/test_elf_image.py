@@ -22,7 +22,7 @@ def test_program_headers_in_memory_are_those_of_the_file() -> None:
             segments = list(ELFFile(stream).iter_segments())
         assert image.bias == address
         assert [segment.address - image.bias for segment in image.segments] == [s["p_vaddr"] for s in segments]
-        assert [segment.size for segment in image.segments] == [s["p_memsz"] for s in segments]
+        assert [segment.memory_size for segment in image.segments] == [s["p_memsz"] for s in segments]
         checked += 1
     assert checked >= 2  # a C library and a dynamic linker, at least
 

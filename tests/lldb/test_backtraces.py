@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests import schemas
 from tests.expectations import (
     ANY,
     SFRAME_ONLY_FREE,
@@ -121,6 +122,7 @@ def check(stop: Stop, cell: Cell, answer: dict[str, Any]) -> None:
         assert len(off) < len(always), stop.name
         return
     assert native == fallback, stop.name
+    schemas.check_value("compare", answer["compare"])
     assert len(answer["compare"]["threads"]) == len(answer["always"]["threads"])
     for pattern in stop.threads:
         assert any(matches(pattern, names(frames)) for frames in answer["always"]["threads"]), stop.name

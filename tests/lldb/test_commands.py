@@ -10,6 +10,7 @@ import pytest
 
 from sframe_unwind import elf
 from sframe_unwind.sframe.table import Match
+from tests import schemas
 from tests.debugger.lines import is_internal, lines
 from tests.expectations import STOPS, Stop
 from tests.lldb.debuggers import PROVIDING, find, find_without_provider
@@ -23,7 +24,19 @@ from tests.waiting import wait_until_idle
 LEAF = next(stop for stop in STOPS if stop.name == "leaf")
 THREADS = next(stop for stop in STOPS if stop.sample == "threads")
 SUMS = ("main", "main + 4", "main+0x4", "main + 4 - 4")
-COMMANDS = ("mode", "strict", "generate", "status", "backtrace", "bt", "compare", "explain", "tasks", "convert")
+COMMANDS = (
+    "mode",
+    "strict",
+    "generate",
+    "status",
+    "backtrace",
+    "bt",
+    "compare",
+    "explain",
+    "disassemble",
+    "tasks",
+    "convert",
+)
 
 WRONG = {
     "sframe mode sideways": "mode 'sideways' is not known; Usage: sframe mode [auto | always | fallback | off]",
@@ -68,10 +81,9 @@ def test_answers(lldb: str) -> None:
     assert two.splitlines()[-1] == "end: only the innermost 2 frames were asked for"
     assert len(two.splitlines()) == 3
     assert " frames agree" in compare.splitlines()[-1]
+    schemas.check("compare", as_json)
     (thread,) = json.loads(as_json)["threads"]
     assert thread["agrees"]
-    fields = {"level", "pc", "cfa", "sframe_pc", "sframe_cfa", "unwinder", "agrees", "code"}
-    assert set(thread["frames"][0]) == fields
     assert "return address = " in explain
     assert explain.splitlines()[0] == at_pc.splitlines()[0]
     assert mode == "mode auto\n"
@@ -81,6 +93,7 @@ def test_all_threads(lldb: str) -> None:
     (_, shown, _), (_, compared, _) = run(lldb, THREADS, "sframe backtrace -all", "sframe compare -all --json")
     assert sum(line.startswith("Thread ") for line in shown.splitlines()) == 4
     assert sum("wait_at" in line for line in shown.splitlines()) == 2 + 3 + 4
+    schemas.check("compare", compared)
     threads = json.loads(compared)["threads"]
     assert len(threads) == 4
     assert all(thread["agrees"] for thread in threads)

@@ -10,13 +10,10 @@ import pytest
 
 from lab.drive.dimensions import NO_CFI, corner
 from lab.drive.makings import Making, made
-from tests.lldb.debuggers import CHECKOUT, PROVIDING, find
+from tests.lldb.debuggers import PROVIDING, find
 from tests.lldb.driver import IMPORT, batch
 from tests.missing import toolchain_needed
 
-PYELFTOOLS = (
-    f"script import sys; sys.path += {[str(path) for path in CHECKOUT.glob('.venv/lib/python*/site-packages')]}"
-)
 MOVES = ("bt", "thread step-inst-over", "bt", *("finish", "bt", "register read rbp") * 2)
 
 
@@ -54,7 +51,7 @@ def moves(functions: tuple[str, ...], *before: str) -> list[str]:
 def test_frames_are_those_of_the_compilers_cfi(lldb: str) -> None:
     making = stripped_program()
     given = moves(making.program.functions, "sframe mode off", "sframe status", "sframe convert", "sframe status")
-    shown = run(lldb, making.file, PYELFTOOLS, IMPORT, *given)
+    shown = run(lldb, making.file, IMPORT, *given)
     assert shown.count(f"so that 'sframe compare' has nothing else to compare with: {making.file.name}\n") == 1
     assert re.search(r"CFI made from SFrame for \d\d functions", shown)
     assert "[synthetic]" not in shown
@@ -67,20 +64,18 @@ def test_what_is_not_converted(lldb: str) -> None:
     stripped = stripped_program()
     with toolchain_needed():
         debug = made(corner(tables=NO_CFI, position="fixed", level="O0"), 0, is_gdb=False)
-    said = run(
-        lldb, stripped.file, PYELFTOOLS, IMPORT, "sframe convert", "sframe convert", "sframe convert libother.so"
-    )
+    said = run(lldb, stripped.file, IMPORT, "sframe convert", "sframe convert", "sframe convert libother.so")
     assert said.count("CFI made from SFrame for ") == 1
     assert "LLDB has CFI made from SFrame" in said
     assert "no module 'libother.so' has a section .sframe" in said
-    assert "debug information" in run(lldb, debug.file, PYELFTOOLS, IMPORT, "sframe convert")
+    assert "debug information" in run(lldb, debug.file, IMPORT, "sframe convert")
     commands = ("sframe convert", f"sframe convert {stripped.whole.name}")
-    said = run(lldb, stripped.whole, PYELFTOOLS, IMPORT, *commands)
+    said = run(lldb, stripped.whole, IMPORT, *commands)
     assert said.count("no function is described by SFrame alone") == 1
     assert said.count("there is CFI for each function that SFrame describes") == 1
 
 
-def test_without_pyelftools() -> None:
+def test_python_without_packages() -> None:
     # LLDB's Python uses the packages of the first python3 in PATH.
     said = run(find("22.1"), stripped_program().file, IMPORT, "sframe convert", path="/usr/bin:/bin")
-    assert "LLDB's Python has no pyelftools" in said
+    assert "CFI made from SFrame for " in said

@@ -14,6 +14,7 @@ import pytest
 from sframe_unwind.cli import doctor, main
 from sframe_unwind.machine import gdb, linux, lldb, running
 from sframe_unwind.machine.finding import Finding
+from tests import schemas
 from tests.gdb import driver
 from tests.hanging import HANG
 from tests.lldb.debuggers import CHECKOUT, find
@@ -118,6 +119,7 @@ def test_real_lldb_under_the_rules_of_a_container() -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (1, "")
+    schemas.check("doctor", done.stdout)
     found = {(one["about"], one["name"]): one for one in json.loads(done.stdout)["findings"]}
     assert found["LLDB", lldb.STARTS]["works"]
     assert found["LLDB", lldb.FRAMES]["works"]

@@ -137,10 +137,10 @@ def test_a_recording_of_another_machine(tmp_path: Path, abi: str) -> None:
     mask = sum(1 << number for number in range(34))
     writer = Writer(arch.byteorder, arch.uname, [Event(regs_user=mask)])
     elf = Files([""], [], (arch.elf_machine, arch.byteorder), lambda _: None).given(str(program))
-    code = next(load for load in elf.loads if load.address <= elf.sections[".text"][0] < load.address + load.size)
+    code = next(load for load in elf.loads if load.address <= elf.sections[".text"][0] < load.end)
     writer.mmap2(1, code.address & -4096, 0x100000, code.offset & -4096, str(program))
     address, size = elf.sections[".sframe"]
-    start = next(load for load in elf.loads if load.address <= address < load.address + load.size)
+    start = next(load for load in elf.loads if load.address <= address < load.end)
     section = Section(elf.read(start.offset + address - start.address, size), address)
     expected: list[int] = []
     for function in listed_functions([section]):

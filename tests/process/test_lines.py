@@ -12,7 +12,6 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from sframe_unwind.image import decompression
 from tests.hanging import HANG
 from tests.process.command import NOWHERE, Done, backtrace, only_line
 from tests.process.debug_server import debug_server
@@ -93,10 +92,12 @@ def test_debug_information_compressed_by_zstd(original: Crash, tmp_path: Path, m
     for name in ("compression.zstd", "zstandard"):
         monkeypatch.setitem(sys.modules, name, None)
     assert lines(backtrace(*arguments)) == LINES
-    monkeypatch.setattr(f"{decompression.__name__}._ZSTD_LIBRARY", "libno-such-library.so.1")
+    monkeypatch.setattr("sframe_unwind.decompression.zstd._LIBRARY", "libno-such-library.so.1")
+    assert lines(backtrace(*arguments)) == LINES
+    monkeypatch.setattr("sframe_unwind.decompression.zstd._PROGRAM", "no-such-program")
     done = backtrace(*arguments)
     assert lines(done)[:3] == WITHOUT
-    missing = r": \.debug_\w+ cannot be decompressed: this needs the package zstandard: pip install zstandard .*"
+    missing = r": \.debug_\w+ cannot be decompressed: Zstandard needs Python 3.14, the package zstandard .*"
     assert re.fullmatch(f"sframe-unwind: {program}{missing}", only_line(done.errors))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sframe_unwind import elf
+from sframe_unwind import decompression, elf
 from sframe_unwind.elf import mini_debug_info
 from sframe_unwind.elf.mini_debug_info import embedded_file
 from sframe_unwind.elf.symbols import Symbols, _decode
@@ -78,7 +78,7 @@ def test_what_decompresses_to_too_much_is_refused(
     bomb = stripped(program, tmp_path / "mini", lzma.compress(bytes(1 << 21)))
     with elf.opened(bomb) as binary, pytest.raises(FileError, match="more than 1,048,576 bytes"):
         embedded_file(binary)
-    monkeypatch.setattr(mini_debug_info, "_MAX_DICTIONARY", 1 << 10)
+    monkeypatch.setattr(decompression, "_MAX_DICTIONARY", 1 << 10)
     with elf.opened(bomb) as binary, pytest.raises(FileError, match="cannot be decompressed"):
         embedded_file(binary)
 

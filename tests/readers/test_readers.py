@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterator
@@ -10,14 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from lab.readers import corpus
 from lab.readers.__main__ import kind, table
 from lab.readers.corpus import Case, cases
 from lab.readers.protocol import guarded
 from lab.readers.readers import UnavailableError, glibc, libsframe, ours
 from lab.readers.running import CHECKOUT, Outcome, Reader, run
 from sframe_unwind.lint.catalogue import CODE_REWRITTEN, RULES
-from sframe_unwind.sframe.section import Section
 from tests.missing import absent
 from tests.pairing import paired
 
@@ -37,18 +34,6 @@ def test_the_corpus() -> None:
     rows = [row for case in cases() if case.is_valid for _, row in case.expected]
     assert rows.count(None) > 1000
     assert len([row for row in rows if row is not None]) > 5000
-
-
-def test_the_corpus_is_written(tmp_path: Path) -> None:
-    assert corpus.write(tmp_path) == len(cases())
-    written = json.loads((tmp_path / "cases.json").read_text(encoding="utf-8"))
-    assert [entry["name"] for entry in written] == [case.name for case in cases()]
-    one = next(entry for entry in written if entry["name"] == "v3-amd64-frame-pointer")
-    section = Section((tmp_path / one["section"]).read_bytes(), one["address"])
-    assert len(list(section.functions())) == 1
-    assert {"pc": 0x401004, "row": {"cfa": "r6+16", "ra": "[cfa-8]", "fp": "[cfa-16]", "signed": False}} in one[
-        "expected"
-    ]
 
 
 def test_ours_is_right_and_survives_all() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,17 +82,6 @@ def test_jit_images_come_and_go(abi: str) -> None:
         assert re.search(r"^JIT image at .* SFrame version 3, 1 function$", stop["commands"][1], re.MULTILINE)
     assert "JIT image" not in shown[2]["commands"][1]
     assert [name for _, name in shown[2]["always"]][2:4] != ["sample_call", "main"]
-
-
-@pytest.mark.parametrize("lldb", PROVIDING)
-def test_python_whose_pdb_completes_lines(lldb: str, tmp_path: Path) -> None:
-    """The ``pdb`` of Python 3.13 imports a module that LLDB's ``readline`` breaks, and pyelftools imports ``pdb``."""
-    (tmp_path / "pdb.py").write_text("import rlcompleter\n")
-    executable, first, second = jit("amd64", sframe=True)
-    lines = [f"script import sys; sys.path.insert(0, {str(tmp_path)!r})", IMPORT, f"target create {executable}"]
-    lines += ["breakpoint set -n sample_stop", f"process launch -- {first} {second}", "sframe status"]
-    said = batch(find(lldb), *(part for line in lines for part in ("-o", line)))
-    assert re.search(r"^JIT", said, re.MULTILINE), said  # LLDB 22 has the image as a module
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)

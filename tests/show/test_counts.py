@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lab.show.counting import compare
 from tests.missing import toolchain_needed
 from tests.samples.build import build, toolchain
-from tests.show.counting import compare
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from sframe_unwind.survey.page import page
 from sframe_unwind.survey.rows import SURVEYED, FileRow, FindingRow, KindRow, ProfileRow, Surveyed, SurveyPlan
 from sframe_unwind.survey.store import Store
 from sframe_unwind.survey.tables import TABLES
+from tests import schemas
 from tests.browser import check_narrow, render
 from tests.samples.build import build
 from tests.survey.programs import plain_program, tar
@@ -52,6 +53,8 @@ def test_tables_have_what_the_database_has(database: Path, tmp_path: Path) -> No
         with (folders[0] / f"{table.name}.csv").open(newline="", encoding="utf-8") as stream:
             rows = list(csv.DictReader(stream))
         lines = [json.loads(line) for line in (folders[1] / f"{table.name}.jsonl").read_text("utf-8").splitlines()]
+        for line in lines:
+            schemas.check_value("survey", line, table.name)
         assert rows == [{name: "" if cell is None else str(cell) for name, cell in line.items()} for line in lines]
         if table.name in ("kinds", "findings", "profiles", "paths"):
             assert len(rows) == query(database, f"SELECT count(*) FROM {table.name}")[0][0]

@@ -58,6 +58,21 @@ _HELPERS = {
     function helper_pops_8; ret $8; end helper_pops_8
     function helper_pops_16; ret $16; end helper_pops_16
     function helper_traps; ud2; end helper_traps
+    function helper_stores; movq $1,(%rdi); ret; end helper_stores
+    function helper_stores_by_part; movl $1,(%rdi); movl $2,4(%rdi); ret; end helper_stores_by_part
+    function helper_stores_again; mov %rdi,%rax; movb $1,(%rax); movb $3,5(%rax); ret; end helper_stores_again
+    function helper_stores_above; movq $1,8(%rsp); ret; end helper_stores_above
+    function helper_stores_higher; movq $1,16(%rsp); ret; end helper_stores_higher
+    function helper_restores
+    push %rbx; .cfi_adjust_cfa_offset 8; mov %rdi,%rbx; pop %rbx; .cfi_adjust_cfa_offset -8; ret
+    end helper_restores
+    function helper_only_saves
+    push %rbx; .cfi_adjust_cfa_offset 8; mov %rdi,%rbx; pop %rax; .cfi_adjust_cfa_offset -8; ret
+    end helper_only_saves
+    function helper_restores_another
+    push %rbx; .cfi_adjust_cfa_offset 8; push %rdi; .cfi_adjust_cfa_offset 8
+    pop %rbx; .cfi_adjust_cfa_offset -8; pop %rax; .cfi_adjust_cfa_offset -8; ret
+    end helper_restores_another
 """,
     "aarch64": """
     .arch armv8.6-a+sve+memtag
@@ -73,6 +88,19 @@ _HELPERS = {
     function helper_zeroes_fp; mov x29,#0; .cfi_undefined x29; ret; end helper_zeroes_fp
     function helper_pops_16; add sp,sp,#16; .cfi_def_cfa_offset -16; ret; end helper_pops_16
     function helper_traps; brk #1; end helper_traps
+    function helper_stores; mov x9,#1; str x9,[x0]; ret; end helper_stores
+    function helper_stores_by_part; mov w9,#1; str w9,[x0]; strb w9,[x0,#5]; ret; end helper_stores_by_part
+    function helper_stores_above; mov x9,#1; str x9,[sp]; ret; end helper_stores_above
+    function helper_stores_higher; mov x9,#1; str x9,[sp,#16]; ret; end helper_stores_higher
+    function helper_restores
+    str x19,[sp,#-16]!; .cfi_def_cfa_offset 16; mov x19,x0; ldr x19,[sp],#16; .cfi_def_cfa_offset 0; ret
+    end helper_restores
+    function helper_only_saves
+    str x19,[sp,#-16]!; .cfi_def_cfa_offset 16; mov x19,x0; ldr x9,[sp],#16; .cfi_def_cfa_offset 0; ret
+    end helper_only_saves
+    function helper_restores_another
+    stp x19,x0,[sp,#-16]!; .cfi_def_cfa_offset 16; ldr x19,[sp,#8]; add sp,sp,#16; .cfi_def_cfa_offset 0; ret
+    end helper_restores_another
 """,
     "s390x": """
     function helper_keeps; br %r14; end helper_keeps
@@ -86,6 +114,15 @@ _HELPERS = {
     stmg %r6,%r15,48(%r15); .cfi_offset %r11,-72; .cfi_offset %r14,-48; lghi %r11,1
     lmg %r6,%r15,48(%r15); .cfi_restore %r11; .cfi_restore %r14; br %r14
     end helper_saves
+    function helper_stores; mvghi 0(%r2),1; br %r14; end helper_stores
+    function helper_stores_by_part; mvhi 0(%r2),1; mvi 5(%r2),1; br %r14; end helper_stores_by_part
+    function helper_stores_above; mvghi 160(%r15),1; br %r14; end helper_stores_above
+    function helper_stores_higher; mvghi 168(%r15),1; br %r14; end helper_stores_higher
+    function helper_restores; stg %r12,96(%r15); lgr %r12,%r2; lg %r12,96(%r15); br %r14; end helper_restores
+    function helper_only_saves; stg %r12,96(%r15); lgr %r12,%r2; lg %r1,96(%r15); br %r14; end helper_only_saves
+    function helper_restores_another
+    stg %r12,96(%r15); stg %r2,104(%r15); lg %r12,104(%r15); br %r14
+    end helper_restores_another
     function helper_traps
     .insn e,0x0001
     end helper_traps

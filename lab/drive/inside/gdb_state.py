@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import struct
@@ -133,7 +134,9 @@ class State(gdb.Command):  # type: ignore[misc]  # GDB has no types
         """Add a line to the file of states, and print a mark."""
         number, full, level = map(int, argument.split())
         with Path(os.environ["DRIVE_STATES"]).open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"number": number, **state(bool(full), level)}) + "\n")
+            heard = _heard.copy()
+            _heard.clear()
+            file.write(json.dumps({"number": number, **state(bool(full), level), "heard": heard}) + "\n")
         gdb.write(f"\n@@state {number}@@\n")
         gdb.flush()
 
@@ -214,7 +217,61 @@ class Serve(gdb.Command):  # type: ignore[misc]  # GDB has no types
             gdb.flush()
 
 
+_EVENTS = (
+    *("cont", "stop", "exited", "new_objfile", "free_objfile", "clear_objfiles", "new_inferior", "new_thread"),
+    *("memory_changed", "register_changed", "inferior_call", "breakpoint_created", "breakpoint_deleted"),
+    *("breakpoint_modified", "before_prompt", "executable_changed", "new_progspace", "free_progspace"),
+)
+_heard: list[str] = []
+
+
+class Listener(gdb.Command):  # type: ignore[misc]  # GDB has no types
+    """Listen to events, like other people's scripts; the states then have what was heard.
+    Usage: drive-listener
+    """
+
+    def __init__(self) -> None:
+        super().__init__("drive-listener", gdb.COMMAND_USER)
+        self._listens = False
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        """Listen, from the first time on."""
+        for name in () if self._listens else _EVENTS:
+            registry = getattr(gdb.events, name, None)
+            if registry is not None:
+                registry.connect(functools.partial(self._hear, name))
+        self._listens = True
+
+    @staticmethod
+    def _hear(name: str, event: Any = None) -> None:
+        file = getattr(event, "new_objfile", getattr(event, "objfile", None))
+        _heard.append(f"{name} {type(event).__name__} {Path(file.filename).name if file is not None else ''}")
+
+
+class Prompt(gdb.Command):  # type: ignore[misc]  # GDB has no types
+    """Show the selected frame in the prompt, as some people do.
+    Usage: drive-prompt
+    """
+
+    def __init__(self) -> None:
+        super().__init__("drive-prompt", gdb.COMMAND_USER)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        """Do so from now on."""
+        gdb.prompt_hook = self._prompt
+
+    @staticmethod
+    def _prompt(current: str) -> str | None:
+        try:
+            frame = gdb.selected_frame()
+        except gdb.error:
+            return None
+        return f"[{frame.level()} {frame.name()}] (gdb) "
+
+
 State()
 Fix()
 BreakCallers()
 Serve()
+Listener()
+Prompt()

@@ -103,7 +103,8 @@ def drive_state(debugger: Any, command: str, result: Any, internal_dict: dict[st
     number, full, level = map(int, command.split())
     with Path(os.environ["DRIVE_STATES"]).open("a", encoding="utf-8") as file:
         others = {"others": internal_dict["others"]} if "others" in internal_dict else {}
-        file.write(json.dumps({"number": number, **state(debugger, bool(full), level), **others}) + "\n")
+        told = {"number": number, **state(debugger, bool(full), level), **others, "heard": _heard()}
+        file.write(json.dumps(told) + "\n")
     os.write(1, f"\n@@state {number}@@\n".encode())
 
 
@@ -185,6 +186,26 @@ def called_by(frame: Any, location: Any, arguments: Any, internal_dict: dict[str
     return (caller.GetFunctionName() or "").startswith(wanted)
 
 
+_listeners: list[Any] = []
+
+
+def drive_listener(debugger: Any, command: str, result: Any, internal_dict: dict[str, Any]) -> None:
+    """Listen to the modules of the selected target, like other people's scripts; states then have what was heard."""
+    if not _listeners:
+        _listeners.append(lldb.SBListener("drive"))
+    bits = lldb.SBTarget.eBroadcastBitModulesLoaded | lldb.SBTarget.eBroadcastBitModulesUnloaded
+    debugger.GetSelectedTarget().GetBroadcaster().AddListener(_listeners[0], bits)
+
+
+def _heard() -> list[str]:
+    """Return the modules of the events since the last time."""
+    found, event = [], lldb.SBEvent()
+    while _listeners and _listeners[0].GetNextEvent(event):
+        for index in range(lldb.SBTarget.GetNumModulesFromEvent(event)):
+            found.append(str(lldb.SBTarget.GetModuleAtIndexFromEvent(index, event).GetFileSpec().GetFilename()))
+    return sorted(found)  # several threads load modules
+
+
 def drive_serve(debugger: Any, command: str, result: Any, internal_dict: dict[str, Any]) -> None:
     """Execute commands from standard input, like a script, until an empty line.  Each line is a list in JSON.
 
@@ -246,5 +267,5 @@ def _look_around(debugger: Any) -> None:
 
 
 def __lldb_init_module(debugger: Any, internal_dict: dict[str, Any]) -> None:
-    for name in ("drive_state", "drive_wait", "drive_fix", "drive_serve"):
+    for name in ("drive_listener", "drive_state", "drive_wait", "drive_fix", "drive_serve"):
         debugger.HandleCommand(f"command script add -o -f {__name__}.{name} {name.replace('_', '-')}")

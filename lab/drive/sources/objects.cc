@@ -124,7 +124,7 @@ OUT_OF_LINE int shapes(int scale) {
   return sum;
 }
 
-int main() {
+int main(int, char **) {
   int result = 0;
   for (int round = 1; round < 3; round++) {
     result += guarded(round + 1);

@@ -127,39 +127,63 @@ def _describe(found: Disassembled) -> Instruction | None:
     Instructions write only general registers that they name, except calls of firmware and hypervisors.
     """
     mnemonic, word = found.mnemonic, int.from_bytes(found.raw, "little")
-    group = word >> 25 & 0xF
-    is_scalable = group == 0b0010 or (group == 0 and word >> 31)
-    is_vector = group & 0b0111 == 0b0111 or (group & 0b0101 == 0b0100 and word >> 26 & 1)
     scalable = described(found)
     if scalable is not None:
         return scalable
     if mnemonic in _SECURE:
         return writing(4, _CALL_CLOBBERED)
-    if not (is_scalable or is_vector or _NAMED_ONLY.match(mnemonic)):
+    is_scalable = _is_scalable(word)
+    if not (is_scalable or _is_vector(word) or _NAMED_ONLY.match(mnemonic)):
         return None
-    written = list(found.all_registers)
-    if (mnemonic in _FIRST_ONLY or is_scalable) and found.registers:
-        vectors = [number for number in written if number >= _V0]
-        written = [*found.registers[0], *vectors]
-    if mnemonic in _TAGGED:
-        written = []
+    written = _written(found, is_scalable)
     if _COPYING.match(mnemonic) and not is_scalable:
         # The first of three parts can move the registers to the end, and make the number of bytes negative.
         return writing(4, written, (anywhere_from(word & _ZERO),))
     bases = {number for _, _, registers in found.memory for number in registers if number < _V0}
     if "]!" in found.operands or "], " in found.operands:
         written += bases
-    stores: tuple[Store, ...] = tuple(map(anywhere_from, sorted(bases)))
-    is_sized = not is_scalable and "], " not in found.operands
-    if is_sized and all(address is not None for address, _, _ in found.memory):
-        size = _stored(found) or (CONSTANT, _MOST_STORED)
-        value = RESULT if mnemonic in _TAGGED else ANYTHING
-        stores = tuple((address, size, value) for address, _, _ in found.memory if address is not None)
+    return writing(4, written, _stores(found, bases, is_scalable))
+
+
+def _is_scalable(word: int) -> bool:
+    """Return whether an instruction is in the group of SVE or SME (Arm ARM, C4.1)."""
+    group = word >> 25 & 0xF
+    return group == 0b0010 or (group == 0 and bool(word >> 31))
+
+
+def _is_vector(word: int) -> bool:
+    """Return whether an instruction processes vectors, or loads or stores them (Arm ARM, C4.1)."""
+    group = word >> 25 & 0xF
+    return group & 0b0111 == 0b0111 or (group & 0b0101 == 0b0100 and bool(word >> 26 & 1))
+
+
+def _written(found: Disassembled, is_scalable: bool) -> list[int]:
+    """Return the registers that an instruction writes, without those of its addresses."""
+    if found.mnemonic in _TAGGED:
+        return []
+    written = list(found.all_registers)
+    if (found.mnemonic in _FIRST_ONLY or is_scalable) and found.registers:
+        return [*found.registers[0], *(number for number in written if number >= _V0)]
+    return written
+
+
+def _stores(found: Disassembled, bases: set[int], is_scalable: bool) -> tuple[Store, ...]:
+    """Return the stores of an instruction.
+
+    :param bases: the general registers in its addresses.
+    """
+    mnemonic = found.mnemonic
     if mnemonic.startswith(_SAME_MEMORY) or mnemonic in _TAGGING:
-        stores = ()
-    elif not bases and (found.memory or mnemonic.startswith("st")):
-        stores = (ELSEWHERE,)  # a vector of addresses
-    return writing(4, written, stores)
+        return ()
+    if not bases and (found.memory or mnemonic.startswith("st")):
+        return (ELSEWHERE,)  # a vector of addresses
+    addresses = [address for address, _, _ in found.memory if address is not None]
+    is_sized = not is_scalable and "], " not in found.operands
+    if not is_sized or len(addresses) < len(found.memory):
+        return tuple(map(anywhere_from, sorted(bases)))
+    size = _stored(found) or (CONSTANT, _MOST_STORED)
+    value = RESULT if mnemonic in _TAGGED else ANYTHING
+    return tuple((address, size, value) for address in addresses)
 
 
 def _stored(found: Disassembled) -> int:
@@ -262,6 +286,7 @@ def _machine(arch: Arch) -> Machine:
     return Machine(
         arch=arch,
         vex_name="ARCH_ARM64_LE",
+        big_endian=False,
         vex_registers={
             **{f"x{n}": n for n in range(31)},
             "xsp": aarch64.SP,

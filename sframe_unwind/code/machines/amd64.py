@@ -380,6 +380,7 @@ def _condition(helper: str, constants: Sequence[int]) -> tuple[str, int] | None:
 MACHINE = Machine(
     arch=amd64.ARCH,
     vex_name="ARCH_AMD64",
+    big_endian=False,
     vex_registers={
         **{name: number for number, name in enumerate(_NAMES)},
         "cc_op": CC_OPERATION,

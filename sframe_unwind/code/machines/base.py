@@ -77,6 +77,8 @@ class Machine(NamedTuple):
     arch: Arch
     vex_name: str
     """The architecture's name in :mod:`pyvex.arches`."""
+    big_endian: bool
+    """Whether VEX's guest state has the halves of a vector register in the opposite order."""
     vex_registers: Mapping[str, int]
     """VEX's names of the general registers and of the parts of its condition code."""
     vex_vectors: Mapping[str, int]
@@ -162,11 +164,6 @@ Such a call leaves its return address in another register than the ABI's: ``bras
     """Whether capstone knows which operands an instruction writes."""
     plt_entry_sizes: tuple[int, ...]
     """Sizes of the entries of a procedure linkage table, in bytes, if its section does not give one."""
-
-    @property
-    def big_endian(self) -> bool:
-        """Whether the halves of a vector register are in the opposite order in VEX's guest state."""
-        return self.vex_name == "ARCH_S390X"
 
     @property
     def followed(self) -> tuple[int, ...]:

@@ -167,6 +167,7 @@ def _condition(helper: str, constants: Sequence[int]) -> tuple[str, int] | None:
 MACHINE = Machine(
     arch=s390x.ARCH,
     vex_name="ARCH_S390X",
+    big_endian=True,
     vex_registers={
         **{f"r{n}": n for n in range(16)},
         "cc_op": CC_OPERATION,

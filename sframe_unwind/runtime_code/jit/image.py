@@ -1,7 +1,4 @@
-"""One JIT image: an ELF file in memory with section headers that give the addresses of the running code.
-
-The imports that need pyelftools are inside the functions, because a debugger's Python may lack it.
-"""
+"""One JIT image: an ELF file in memory with section headers that give the addresses of the running code."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from sframe_unwind.runtime_code.jit.stream import MemoryStream
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module
 
-if TYPE_CHECKING:  # it imports pyelftools
+if TYPE_CHECKING:
     from sframe_unwind.elf import ElfBinary
 
 _EH_FRAME, _EH_FRAME_HDR = ".eh_frame", ".eh_frame_hdr"
@@ -25,13 +22,10 @@ class JitImage(Module):
     """An image with its ``.sframe``, ``.eh_frame`` and symbols."""
 
     def __init__(self, binary: ElfBinary, stream: MemoryStream, arch: Arch) -> None:
-        from sframe_unwind.elf.constants import SHF_ALLOC, SHF_EXECINSTR
-
         self._binary = binary
         self._stream = stream
         self._arch = arch
-        wanted = SHF_ALLOC | SHF_EXECINSTR
-        code = [(section.address, section.end) for section in binary.sections if section.flags & wanted == wanted]
+        code = [(one.address, one.end) for one in binary.sections if one.is_loaded and one.is_code]
         super().__init__(binary.name, code, self._open, self._open_cfi)
 
     def unchanged(self) -> bool:
@@ -70,13 +64,11 @@ class JitImage(Module):
 def open_image(read: ReadMemory, address: int, size: int, arch: Arch) -> JitImage:
     """Open the ELF file of ``size`` bytes at an address.
 
-    :raises FileError: there is no ELF file, or pyelftools is not installed.
+    :raises FileError: there is no ELF file.
     :raises MemoryReadError: the memory cannot be read.
     """
-    try:
-        from sframe_unwind.elf import parsed
-    except ImportError as error:
-        raise FileError("reading it needs pyelftools, which this Python lacks") from error
+    from sframe_unwind.elf import parsed  # not before there is an image: the plugins must load fast
+
     stream = MemoryStream(read, address, size)
     with parsed(stream, f"JIT image at {address:#x}", as_written=True) as binary:  # type: ignore[arg-type]  # it reads, seeks and tells
         return JitImage(binary, stream, arch)

@@ -1,4 +1,4 @@
-"""A file object over a range of process memory, for pyelftools.  It keeps what was read, to detect changes."""
+"""A file object over a range of process memory.  It keeps what was read, to detect changes."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from sframe_unwind.memory import STRUCT_MARKS, ReadMemory, lazy_memory, read_c_s
 from sframe_unwind.runtime_code.libunwind.layout import Entry, Format, Structures
 from sframe_unwind.runtime_code.libunwind.regions import read_regions
 from sframe_unwind.runtime_code.libunwind.rows import Alias, RegionRow, build_rows
-from sframe_unwind.unwind.modules import Found, LookupResult, Module, Modules, NoData, Procedure, RunTimeMatch
+from sframe_unwind.unwind.modules import Found, LookupResult, Module, Modules, NoData
+from sframe_unwind.unwind.run_time_match import Procedure, RunTimeMatch
 from sframe_unwind.unwind.step import needs_registers
 from sframe_unwind.unwind_rule import UnwindRule
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import gdb
 
-from gdb_plugin import registers
+from gdb_plugin.process import registers
 from sframe_unwind.arch import BY_NAME
 from sframe_unwind.unwind.step import step
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa

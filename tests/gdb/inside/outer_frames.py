@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import gdb
 
-from gdb_plugin.outer_frames import OuterFrames
+from gdb_plugin.frames.outer_frames import OuterFrames
 from tests.gdb.inside.frames import chain
 from tests.gdb.inside.program import execute, run_to, stopped
 

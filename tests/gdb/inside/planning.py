@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 from unittest.mock import patch
 
-from gdb_plugin.plans import Planner
+from gdb_plugin.frames.plans import Planner
 from tests.gdb.inside.program import execute, run_to, stopped
 
 

@@ -1,0 +1,1 @@
+"""The commands and settings, and the stacks that they show."""

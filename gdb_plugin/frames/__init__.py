@@ -1,0 +1,1 @@
+"""Unwinds the frames that GDB asks for."""

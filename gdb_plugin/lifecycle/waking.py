@@ -1,0 +1,68 @@
+"""Decides when the plugin is awake.
+
+A program without SFrame gives the plugin nothing to do.  So it sleeps until GDB has a file that it can be of use for:
+it has commands and settings, but no unwinder, no handler of an event except for new files, and most of it is not even
+imported.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gdb_plugin.lifecycle.files_of_use import FilesOfUse
+from sframe_unwind.debugger.settings import OFF, Settings
+
+if TYPE_CHECKING:
+    from gdb_plugin.lifecycle.engine import Engine
+
+
+class Plugin:
+    """The user's settings, and whether the plugin is awake."""
+
+    def __init__(self) -> None:
+        self.settings = Settings()
+        self._engine: Engine | None = None
+        self._is_awake = False
+        self._files = FilesOfUse(self._files_changed)
+
+    def start(self) -> None:
+        """Look at GDB's files, and at each new one from now on."""
+        self._files.watch(True)
+        self._update(by_user=True)
+
+    def choose(self, settings: Settings) -> None:
+        """Apply the user's settings, also to frames that are already unwound."""
+        self.settings = settings
+        self._files.watch(settings.mode != OFF)
+        self._update(by_user=True)
+        if self._engine is not None:
+            self._engine.apply(settings)
+
+    @property
+    def is_awake(self) -> bool:
+        """Whether frames are unwound from SFrame where there is any."""
+        return self._is_awake
+
+    def engine(self) -> Engine:
+        """Return the part of the plugin that unwinds, which a command can use while the plugin sleeps."""
+        if self._engine is None:
+            from gdb_plugin.lifecycle.engine import Engine
+
+            self._engine = Engine(self.settings, self._files_changed)
+        return self._engine
+
+    def _files_changed(self) -> None:
+        """Wake up if GDB has the first file of use, and sleep if the last one is gone."""
+        self._update(by_user=False)
+
+    def _update(self, by_user: bool) -> None:
+        """Wake up or go to sleep.
+
+        :param by_user: a command of the user's is the reason; otherwise GDB may be in the middle of a command, and the
+            process of running.
+        """
+        asked = self.settings.strict or self.settings.generate
+        wanted = self.settings.mode != OFF and (asked or self._files.are_there())
+        if wanted != self._is_awake:
+            self._is_awake = wanted
+            self.engine().wake(wanted, by_user)

@@ -1,0 +1,1 @@
+"""One inferior in the core's terms: its modules, registers, memory, symbols and functions."""

@@ -1,0 +1,1 @@
+"""Counts in the listings of `show`, compared with readelf and objdump."""
