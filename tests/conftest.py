@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from sframe_unwind import cli
 from tests import schemas, tiers, transcripts
@@ -29,6 +30,10 @@ for number in (signal.SIGINT, signal.SIGQUIT):
     # not inherit a handler: they get the default action, and the tests continue.
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, lambda *_: None)
+
+# How long Hypothesis takes depends on what else runs on the machine.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 # Workers inherit this.  The plugin for time limits reads it before the configuration file.
 os.environ.setdefault("PYTEST_TIMEOUT", f"{WHOLE_TEST:.0f}")

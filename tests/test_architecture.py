@@ -64,7 +64,7 @@ PLUGINS = {
 }
 """Modules and packages of each plugin.  Each imports only those before it."""
 MAX_LINES, MAX_CLASS = 400, 300
-"""The largest numbers of lines of a module and of a class of the GDB plugin."""
+"""The largest numbers of lines of a module and of a class of a plugin."""
 
 STATE = {"gdb_plugin": {"_started", "_pointers", "_made"}, "lldb_plugin": {"_PLUGIN"}}
 """By plugin, its only variables that can change and are in no object."""
@@ -160,8 +160,9 @@ def test_a_package_of_a_plugin_imports_only_those_before_it(plugin: str) -> None
     assert not broken, show(broken)
 
 
-def test_modules_and_classes_of_the_gdb_plugin_are_small() -> None:
-    for module, path in modules("gdb_plugin").items():
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_modules_and_classes_of_a_plugin_are_small(plugin: str) -> None:
+    for module, path in modules(plugin).items():
         text = path.read_text(encoding="utf-8")
         assert len(text.splitlines()) <= MAX_LINES, module
         for node in ast.walk(ast.parse(text)):

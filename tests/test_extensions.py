@@ -120,6 +120,18 @@ def test_every_list_is_compared_and_in_the_table() -> None:
     assert sorted(linked) == sorted(re.sub(r"[^\w\- ]", "", name.lower()).replace(" ", "-") for name in sections)
 
 
+def test_only_modules_of_facts_ask_what_a_debugger_has() -> None:
+    """The rest of a plugin asks for a fact by its name in ``version.py``."""
+    asking = {
+        path
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "hasattr"
+        if {"gdb", "lldb"} & {part.id for part in ast.walk(node.args[0]) if isinstance(part, ast.Name)}
+    }
+    assert asking == listed("Adding a version of GDB or LLDB")
+
+
 def test_list_has_the_files_that_know_versions() -> None:
     found = {path for path, tree in trees() if not path.startswith(OTHER_FORMATS) and knows_versions(tree)}
     assert len(found) > 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sframe_unwind.errors import FormatError
@@ -30,7 +30,6 @@ class Source:
 BOUND = st.one_of(st.none(), st.integers(-60, 260))
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200), st.integers(1, 64), st.lists(st.tuples(BOUND, BOUND), max_size=20))
 def test_every_slice_is_that_of_the_bytes(
     content: bytes, chunk: int, slices: list[tuple[int | None, int | None]]
@@ -41,7 +40,6 @@ def test_every_slice_is_that_of_the_bytes(
         assert lazy[start:stop] == content[start:stop]
 
 
-@settings(deadline=None)
 @given(st.binary(min_size=1, max_size=200), st.integers(1, 64), st.lists(st.integers(0, 199), max_size=20))
 def test_every_byte_is_that_of_the_bytes(content: bytes, chunk: int, places: list[int]) -> None:
     lazy = LazyBytes(Source(content), len(content), chunk)

@@ -220,11 +220,10 @@ class Disassemble(_Command):
 
     def run(self, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
-        from gdb_plugin.disassembling import disassembled
+        from gdb_plugin.commands.disassembling import disassembled
 
-        stacks = self.plugin.engine().stacks()
         with_source, address = commands.source_and_address(arguments)
-        return disassembled(stacks, address, with_source)
+        return disassembled(self.stacks(), address, with_source)
 
 
 class Tasks(_Command):

@@ -65,7 +65,7 @@ class ModuleList:
         """Finds the modules of the Linux kernel, if the inferior is one."""
         self._listed: dict[object, Module] = {}
         self._build_ids: dict[Module, str] = {}
-        """The build IDs of modules that were loaded while the process ran; empty: there is none."""
+        """The build IDs of modules that were loaded while the process ran, of those that have one."""
         self._gone: dict[object, Module] = {}
         """Those of them that were unloaded: programs unload the same library again and again."""
         self._is_complete = False
@@ -87,9 +87,9 @@ class ModuleList:
         self._listed = {key: module for key, module in self._listed.items() if module not in removed}
         if len(self._gone) + len(gone) > _MOST_GONE:
             for module in self._gone.values():
-                self._build_ids.pop(module, None)
+                del self._build_ids[module]
             self._gone.clear()
-        self._gone.update(gone)
+        self._gone.update((key, module) for key, module in gone.items() if module in self._build_ids)
         self._is_complete = False  # another copy of a file may be loaded
         self.of_gdb -= removed
         self.spans.remove(removed)
@@ -152,12 +152,14 @@ class ModuleList:
     def _again(self, found: Module) -> Module:
         """Return the object of a module that was unloaded and is back at its place: it holds opened sections."""
         known = self._gone.pop((found.name, found.ranges), None)
+        before = "" if known is None else self._build_ids.pop(known)
         try:
             build_id = found.build_id()
         except SFrameError:
             return found
-        module = found if known is None or not build_id or self._build_ids.pop(known, "") != build_id else known
-        self._build_ids[module] = build_id
+        module = found if known is None or before != build_id else known
+        if build_id:
+            self._build_ids[module] = build_id
         return module
 
     def _renew(self) -> None:

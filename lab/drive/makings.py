@@ -58,8 +58,8 @@ _BASE = {"pie": 0x555555554000, "fixed": 0, "static": 0}
 """The address at which Linux loads a program if addresses are not randomised."""
 _OUTPUT = {BOLT: ["-o"], OBJCOPY: [], STRIP: ["-o"], PATCHELF: ["--output"]}
 """The option before the name of the file that a rewriting tool writes."""
-_BELOW = "depth.c"
-"""The source, in the folder `sources`, of the functions between main and that of the program."""
+_BELOW = "depth.h"
+"""The file, in the folder `sources`, with the functions between main and that of the program."""
 _RECURSION = ("descend", "hop")
 """These functions."""
 _OTHER_NAMES = "other names"
@@ -90,9 +90,8 @@ def made(corner: Corner, seed: int, is_gdb: bool = True) -> Making:
     """
     program = PROGRAMS[corner["program"]]
     command, rewriting = _command(corner, program), _rewriting(corner)
-    sources = (*program.sources, *([_BELOW] if corner["depth"] != SHALLOW else []))
     digest = hashlib.sha256(repr([command, *rewriting]).encode())
-    for source in sources:
+    for source in (*program.sources, *([_BELOW] if corner["depth"] != SHALLOW else [])):
         digest.update((FOLDER / source).read_bytes())
     digest.update(Path(cutting.__file__).read_bytes())
     folder = CACHE / f"corner-{program.name}-{digest.hexdigest()[:16]}"
@@ -103,7 +102,7 @@ def made(corner: Corner, seed: int, is_gdb: bool = True) -> Making:
             temporary = Path(tempfile.mkdtemp(dir=CACHE))
             try:
                 built = temporary / "built"
-                run_tool([*command, *(str(FOLDER / name) for name in sources), "-o", str(built)], FOLDER)
+                run_tool([*command, *(str(FOLDER / name) for name in program.sources), "-o", str(built)], FOLDER)
                 if rewriting:
                     run_tool([*rewriting, str(built), *_OUTPUT[corner["rewritten"]], str(temporary / "new")], FOLDER)
                     (temporary / "new").replace(built)
@@ -139,7 +138,7 @@ def _command(corner: Corner, program: Program) -> list[str]:
         plt = tuple(flag.replace(",-z,ibtplt", "") for flag in plt)
     return [
         *("g++" if cxx else "gcc", f"-{corner['level']}", *common, STANDARDS[Path(program.sources[0]).suffix]),
-        *((f"-DDEPTH={corner['depth']}", "-Dmain=program_main") if corner["depth"] != SHALLOW else ()),
+        *((f"-DDEPTH={corner['depth']}", "-include", str(FOLDER / _BELOW)) if corner["depth"] != SHALLOW else ()),
         *(("-fno-exceptions", "-fno-rtti") if cxx and not program.exceptions else ()),
         *_UNWIND[corner["tables"] != DEBUG_FRAME],
         *_POSITION[corner["position"]],

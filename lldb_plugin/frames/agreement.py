@@ -15,6 +15,7 @@ from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import ReadAhead, ReadMemory, ReadRegister, WordReader
+from sframe_unwind.unwind.other_stacks import OtherStacks
 from sframe_unwind.unwind.recursion import RECENT, WalkedFrame, skip_repetition
 from sframe_unwind.unwind.step import Caller, check_outward, step
 from sframe_unwind.unwind.walk import MAX_FRAMES, Registers
@@ -59,6 +60,7 @@ class Agreement(NamedTuple):
         pc, sp, fp = innermost
         shared, arch, pac_mask = self.shared, self.arch, self.pac_mask
         read_word = WordReader(ReadAhead(self.read), arch.byteorder)
+        other_stacks = OtherStacks(arch, self.read)
         interrupted, level = True, 0
         live: ReadRegister | None = self.read_register
         recent: list[WalkedFrame] = []
@@ -80,7 +82,7 @@ class Agreement(NamedTuple):
             caller = step(
                 rule=rule, arch=arch, sp=sp, fp=fp, read_word=read_word, read_register=live, pac_mask=pac_mask
             )
-            if caller.sp <= sp and not signal:
+            if caller.sp <= sp and not signal and not other_stacks.accepts(sp, caller):
                 check_outward(sp, caller.cfa, caller.sp, interrupted and caller.pc != pc)
             recent.append(WalkedFrame(Registers(pc, sp, fp), caller, rule))
             _, pc, sp, fp = caller

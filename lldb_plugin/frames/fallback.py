@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from lldb_plugin.frames.native import NativeStack
 from lldb_plugin.process.process import Process
-from sframe_unwind.kernel.unwinder import KernelUnwinder
 from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.unwind import signal_frame
 from sframe_unwind.unwind.cfi_fallback import CfiFallback
@@ -23,7 +22,11 @@ def fallback(process: Process, native: NativeStack, read_word: ReadWord) -> Fall
     cfi = CfiFallback(process.arch, process.modules.cfi_match, read_word, process.pac_mask)
 
     kernel = process.kernel_at(native.innermost.pc)
-    entry_code = KernelUnwinder(kernel, read_word) if kernel is not None else None
+    entry_code = None
+    if kernel is not None:
+        from sframe_unwind.kernel.unwinder import KernelUnwinder
+
+        entry_code = KernelUnwinder(kernel, read_word)
 
     def unwind(registers: Registers, interrupted: bool, read_register: ReadRegister | None) -> UnwindResult | None:
         return (

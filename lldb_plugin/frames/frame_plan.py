@@ -12,6 +12,7 @@ from lldb_plugin.process.inlining import Scope, Scopes
 from lldb_plugin.process.process import Process
 from sframe_unwind.debugger.settings import FALLBACK, Settings
 from sframe_unwind.memory import ReadAhead, WordReader
+from sframe_unwind.unwind.other_stacks import OtherStacks
 from sframe_unwind.unwind.walk import SFRAME, End, Frame, Walk
 
 
@@ -54,6 +55,7 @@ def walk(process: Process, native: NativeStack, settings: Settings) -> Walk:
         fallback=fallback(process, native, read_word),
         pac_mask=process.pac_mask,
         skip=left or switches or better,
+        other_stacks=OtherStacks(process.arch, process.read) if kernel is None else None,
     )
 
 

@@ -6,7 +6,7 @@ import contextlib
 import gc
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import lldb
 
@@ -17,6 +17,7 @@ from lldb_plugin.frames.innermost import InnermostFrames
 from lldb_plugin.frames.native import NativeStack, NoFramesError
 from lldb_plugin.frames.native_callers import NativeCallers
 from lldb_plugin.frames.option_parser import OptionParser
+from lldb_plugin.frames.scripted_frame import FrameMaker
 from lldb_plugin.frames.strict_plan import NativeStackInPart, StacksDifferError, strict_plan
 from lldb_plugin.interface.telling import Report
 from lldb_plugin.lifecycle.session import Session
@@ -25,9 +26,6 @@ from lldb_plugin.process.process import Process
 from sframe_unwind.debugger.settings import OFF, Settings
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.unwind.walk import Registers
-
-if TYPE_CHECKING:
-    from lldb_plugin.frames.scripted_frame import FrameMaker
 
 _ENDED = (lldb.eStateInvalid, lldb.eStateExited, lldb.eStateDetached)
 """The states of a process whose threads LLDB still has, and whose memory is gone; *invalid*: LLDB drops its target."""
@@ -104,8 +102,6 @@ class Decisions:
         planned = told_apart(planned, native)
         if planned.is_native(native.count):
             return None
-        from lldb_plugin.frames.scripted_frame import FrameMaker  # its base class exists since LLDB 22
-
         return Answers(planned.shown, FrameMaker(target, process.arch, self._parser), is_mistaken)
 
 

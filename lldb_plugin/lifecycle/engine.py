@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import threading
+from typing import TYPE_CHECKING
 
 import lldb
 
@@ -11,7 +13,6 @@ from lldb_plugin.interface.telling import Reporter
 from lldb_plugin.lifecycle.commanding import Commanding
 from lldb_plugin.lifecycle.invalidate import Invalidation
 from lldb_plugin.lifecycle.new_modules import NewModules
-from lldb_plugin.lifecycle.questions import Questions
 from lldb_plugin.lifecycle.renewal import Renewals
 from lldb_plugin.lifecycle.session import Session
 from lldb_plugin.lifecycle.shown_frames import ShownFrames
@@ -22,6 +23,9 @@ from lldb_plugin.lifecycle.watching import Watcher
 from lldb_plugin.process.differences import Differences
 from lldb_plugin.version import TAKES_FRAMES
 from sframe_unwind.debugger.settings import Settings
+
+if TYPE_CHECKING:
+    from lldb_plugin.lifecycle.questions import Questions
 
 
 class Engine:
@@ -38,15 +42,10 @@ class Engine:
         differences = Differences(self.report)
         self.session = Session(differences, self.report)
         self.hooks = StopHooks(OwnInterpreter())
-        invalidation = Invalidation()
+        self._invalidation = Invalidation()
         self._renewals = Renewals()
-        self._questions = Questions(
-            session=self.session,
-            hooks=self.hooks,
-            renewals=self._renewals,
-            invalidation=invalidation,
-            report=self.report,
-        )
+        self._loading = threading.Lock()
+        self._questions: Questions | None = None
         self._targets = Targets(
             session=self.session,
             differences=differences,
@@ -55,7 +54,7 @@ class Engine:
             provider_for=self._provider_for,
             report=self.report,
         )
-        self._shown = ShownFrames(self.session, invalidation, self._targets.plugged, self.report)
+        self._shown = ShownFrames(self.session, self._invalidation, self._targets.plugged, self.report)
         self.new_modules = NewModules(
             session=self.session,
             differences=differences,
@@ -66,9 +65,22 @@ class Engine:
         )
 
     def _provider_for(self, target: lldb.SBTarget, number: int) -> type:
-        """Return the provider's class for a target."""
-        from lldb_plugin.lifecycle.provider import for_target  # its base class exists since LLDB 22
+        """Return the provider's class for a target.
 
+        What it needs is loaded when the first target gets it: in programs whose CFI is right, no target does.
+        """
+        from lldb_plugin.lifecycle.provider import for_target  # its base class exists since LLDB 22
+        from lldb_plugin.lifecycle.questions import Questions
+
+        with self._loading:
+            if self._questions is None:
+                self._questions = Questions(
+                    session=self.session,
+                    hooks=self.hooks,
+                    renewals=self._renewals,
+                    invalidation=self._invalidation,
+                    report=self.report,
+                )
         return for_target(target, number, self._questions)
 
     def at_stop(self, context: lldb.SBExecutionContext) -> None:

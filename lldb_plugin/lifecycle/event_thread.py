@@ -9,13 +9,14 @@ command.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Set
-from pathlib import Path
 
 import lldb
 
+_THREADS = "/proc/self/task"
 _EVENT_THREAD = "dbg.evt-handler"
 """LLDB's name of the thread."""
 _PATIENCE = 2.0
@@ -73,17 +74,22 @@ class EventThreads:
 def _event_threads() -> set[int]:
     """Return the system's ids of the event threads: a script that made its own debugger has none."""
     found = set()
-    for name in Path("/proc/self/task").glob("*/comm"):
+    for number in os.listdir(_THREADS):
         with contextlib.suppress(OSError):  # the thread has ended
-            if name.read_text(encoding="utf-8").strip() == _EVENT_THREAD:
-                found.add(int(name.parent.name))
+            if _read(f"{number}/comm").strip() == _EVENT_THREAD:
+                found.add(int(number))
     return found
+
+
+def _read(name: str) -> str:
+    with open(f"{_THREADS}/{name}", encoding="utf-8") as file:
+        return file.read()
 
 
 def _works(thread: int) -> bool:
     """Return whether a thread of this process runs, or would if there were a processor for it."""
     try:
-        state = Path(f"/proc/self/task/{thread}/stat").read_text(encoding="utf-8").rpartition(") ")[2][:1]
+        state = _read(f"{thread}/stat").rpartition(") ")[2][:1]
     except OSError:  # it has ended
         return False
     return state != "S"

@@ -11,6 +11,10 @@ import lldb
 from lldb_plugin.interface.telling import Report
 from lldb_plugin.lifecycle.invalidate import Invalidation
 from lldb_plugin.lifecycle.session import Session
+from lldb_plugin.version import NUMBERS_FRAMES_ANEW
+
+_FEW = 1_000
+"""Maximum number of LLDB's own frames; counting them takes 5 microseconds."""
 
 
 class ShownFrames:
@@ -33,11 +37,14 @@ class ShownFrames:
         self._report = report
 
     def fetch(self, thread: lldb.SBThread) -> None:
-        """Make LLDB take all of SFrame's frames at once.
+        """Make LLDB take all of SFrame's frames at once, unless it can take them one after the other as well.
 
-        If `bt` asks for one after the other, LLDB 23.1.0 counts its frames each time.
+        If `bt` asks for one after the other, LLDB 23.1.0 counts its own frames each time, so these must be few.  Where
+        it has no more, as in a stripped program, a stack overflow has 250,000 frames of SFrame, of which few are
+        looked at.  LLDB 22 would give frames that it takes later the numbers of others.
         """
-        if thread.IsValid() and self._session.replaced(thread):
+        own = self._session.replaced(thread) if thread.IsValid() else None
+        if own is not None and (NUMBERS_FRAMES_ANEW or own.GetSize() > _FEW):
             thread.GetNumFrames()
 
     def forget_frames(self) -> None:

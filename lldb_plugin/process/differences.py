@@ -13,6 +13,7 @@ import lldb
 
 from lldb_plugin.interface.telling import Report
 from lldb_plugin.process.memory import build_id_of
+from lldb_plugin.process.modules import is_kernel_module
 from lldb_plugin.process.process import arch_of
 from lldb_plugin.process.runtime_code import registers_code
 from sframe_unwind.arch import Arch
@@ -21,7 +22,6 @@ from sframe_unwind.debugger.file_agreement import agreement_of_file
 from sframe_unwind.debugger.module_agreement import Difference, ModuleAgreement
 from sframe_unwind.debugger.settings import ALWAYS, AUTO, FALLBACK, OFF, Settings
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.kernel.modules import module_name
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind.modules import Module
 
@@ -127,7 +127,7 @@ class Differences:
         # LLDB gives a relative path as the program did.  The vDSO has a name only, which is not that of a file.
         if not (file.path.startswith("/") or file.has_build_id()):
             return None
-        if module_name(file.path) is not None:
+        if is_kernel_module(file.path):
             return None  # a kernel module's sections have no addresses yet
         try:
             return Comparison(self._known, file, agreement_of_file(file, arch), is_of_file=True)

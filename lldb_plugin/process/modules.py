@@ -13,7 +13,6 @@ from sframe_unwind.debugger.modules import EH_FRAME, EH_FRAME_HDR, SFRAME, TEXT,
 from sframe_unwind.elf.rewritten import MARKS
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.elf_image import read_image
-from sframe_unwind.kernel.modules import module_name
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind.modules import Module
 
@@ -71,7 +70,7 @@ def describe(
     path = module.GetFileSpec().fullpath or ""
 
     def find_sframe() -> SectionRange | None:
-        found = places() if places is not None and module_name(path) is not None else None
+        found = places() if places is not None and is_kernel_module(path) else None
         text = sections[TEXT].start if TEXT in sections else None
         return found.sections(path, sizes, text).get(SFRAME) if found is not None else None
 
@@ -94,6 +93,15 @@ def describe(
         debug_files=others,
         find_sframe=find_sframe,
     )
+
+
+def is_kernel_module(path: str) -> bool:
+    """Return whether a file has the name of a kernel module; what reads kernels is loaded for such a file only."""
+    if ".ko" not in path:
+        return False
+    from sframe_unwind.kernel.modules import module_name
+
+    return module_name(path) is not None
 
 
 def without_file(target: lldb.SBTarget) -> list[str]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple
+from typing import TYPE_CHECKING, Callable, NamedTuple
 
 import lldb
 
 from lldb_plugin.process.inlining import functions
 from sframe_unwind.debugger.code_judge import ProcessCode
-from sframe_unwind.debugger.contexts import Name
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind.modules import Modules
+
+if TYPE_CHECKING:
+    from sframe_unwind.debugger.contexts import Name
 
 
 class Places(NamedTuple):
@@ -34,6 +36,8 @@ def in_file(target: lldb.SBTarget) -> Places:
 
 def name_at(places: Places, modules: Modules, address: int) -> Name:
     """Return the name of the code at an address."""
+    from sframe_unwind.debugger.contexts import Name  # not where only stacks are needed
+
     resolved = places.resolve(address)
     module = resolved.GetModule().GetFileSpec()
     function, symbol = resolved.GetFunction(), resolved.GetSymbol()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
 import lldb
@@ -51,7 +50,7 @@ def arch_of(target: lldb.SBTarget) -> Arch:
 
 
 def _is_big_endian(file: str | None) -> bool:
-    with suppress(OSError, FileError), Path(file or "").open("rb") as opened:
+    with suppress(OSError, FileError), open(file or "", "rb") as opened:
         return file_header(opened.read(HEADER_SIZE)).byteorder == "big"
     return False
 

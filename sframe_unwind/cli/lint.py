@@ -29,7 +29,7 @@ import sys
 
 from sframe_unwind import __version__, baseline
 from sframe_unwind.cli.file_name import file_name
-from sframe_unwind.cli.one_of_several import Item, guarded, status_of
+from sframe_unwind.cli.guarded import Item, guarded, status_of
 from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.progress import Progress
 from sframe_unwind.cli.status import DONE, NOT_ALL, complain

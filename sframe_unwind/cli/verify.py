@@ -24,8 +24,8 @@ from functools import partial
 
 from sframe_unwind import __version__, baseline
 from sframe_unwind.cli.file_name import file_name
+from sframe_unwind.cli.guarded import Item, guarded, status_of
 from sframe_unwind.cli.numbers import add_jobs
-from sframe_unwind.cli.one_of_several import Item, guarded, status_of
 from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.progress import Progress
 from sframe_unwind.cli.status import DONE, NOT_ALL, complain

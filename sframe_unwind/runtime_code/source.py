@@ -52,10 +52,6 @@ class RunTimeCode:
         images = [image for one in self._jit for image in one.modules()]
         return status_text.to_text(registered[: status_text.SHOWN], sum(map(len, self._libunwind)), images)
 
-    def is_used(self) -> bool:
-        """Return whether there is any run-time code."""
-        return self.has_registered() or any(one.modules() for one in self._jit)
-
     def has_registered(self) -> bool:
         """Return whether any code is registered with libunwind.  Such code has no symbols."""
         return any(map(len, self._libunwind))

@@ -238,9 +238,6 @@ class ModuleSource(Protocol):
     def find(self, pc: int) -> Module | None:
         """Return the module that contains the code at an address, or ``None``."""
 
-    def is_used(self) -> bool:
-        """Return whether there is any module."""
-
     def name(self, pc: int) -> str:
         """Return the name that the process registered for the code at an address; empty: there is none."""
 

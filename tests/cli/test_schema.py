@@ -6,6 +6,7 @@ import argparse
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -13,9 +14,44 @@ import pytest
 
 from sframe_unwind import cli
 from sframe_unwind.cli import main, schema
+from sframe_unwind.elf.section_addresses import FileAddress
+from sframe_unwind.verify.orc_report import OrcDisagreement, OrcReport
+from sframe_unwind.verify.terms import Gap, Side
+from sframe_unwind.verify.verdict import Disagreement, Function, Outcome
 from tests.schemas import check_value, strict
 
 ELSEWHERE = {"compare": "a command of the debuggers", "survey": "its option is --json-lines"}
+SPOT = FileAddress("", 0x1000, False)
+RARE = [
+    (
+        "verify",
+        "disagreement",
+        Disagreement(spot=SPOT, function="f", what="cfa", sframe="r7+8", dwarf="r7+16", code=Side.DWARF).to_json(),
+    ),
+    (
+        "verify",
+        "function",
+        Function(
+            spot=SPOT, size=8, name="f", outcome=Outcome.IN_PART, reason="", lines=(), gaps=(Gap(SPOT, 8),)
+        ).to_json(),
+    ),
+    (
+        "verify",
+        "orc",
+        OrcReport(
+            table="sframe",
+            both=1,
+            addresses_compared=2,
+            disagreements=(
+                OrcDisagreement(
+                    pc=0x1000, spot=SPOT, function="f", what="ra", orc="c-8", other="c-16", code=Side.NEITHER
+                ),
+            ),
+            orc_only=(("g", Gap(SPOT, 4)),),
+            other_only=(),
+        ).to_json(),
+    ),
+]
 
 
 def parts(value: Any) -> Iterator[dict[str, Any]]:
@@ -100,6 +136,20 @@ def test_an_output_of_a_command_is_checked(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("sframe_unwind.cli.doctor.examine", tuple)
     with pytest.raises(pytest.fail.Exception, match=r"schema doctor: \$\.version"):
         main(["doctor", "--json"])
+
+
+@pytest.mark.parametrize(("name", "definition", "value"), RARE)
+def test_values_that_commands_of_the_tests_do_not_print(name: str, definition: str, value: dict[str, Any]) -> None:
+    check_value(name, value, definition)
+
+
+def test_a_file_that_cannot_be_examined(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The hook of `tests/conftest.py` checks both outputs."""
+    missing = str(tmp_path / "missing")
+    for name in ("lint", "verify"):
+        assert main([name, "--json", missing]) == 2
+        (failure,) = json.loads(capsys.readouterr().out)["failures"]
+        assert failure["file"] == missing
 
 
 def test_only_objects_with_named_members_become_strict() -> None:

@@ -14,12 +14,18 @@ from lab.drive.debuggers import DEBUGGERS, WITHOUT
 from lab.drive.dimensions import (
     COMPACT,
     DEBUG_FRAME,
+    DISTANT,
     GONE,
+    LISTENER,
     NO_CFI,
+    NO_SFRAME,
     ONE_BOTH,
     ONE_CFI,
     ONE_SFRAME,
+    PATCHELF,
+    PROMPT,
     ROUND,
+    STRIP,
     Corner,
     all_pairs,
     corner,
@@ -44,6 +50,13 @@ def test_all_pairs_that_can_meet_do_meet_in_a_round(is_gdb: bool) -> None:
         assert set().union(*map(pairs_of, chosen)) == wanted
         assert len(chosen) == ROUND
     assert corner_of(ROUND, is_gdb, True) == round_of_corners(1, is_gdb, True)[0]
+    assert corner_of(ROUND, is_gdb, True, {"mode": "off"}) == {**corner_of(ROUND, is_gdb, True), "mode": "off"}
+    seeds = [corner_of(seed, is_gdb, True, {"version": NO_SFRAME}) for seed in range(20)]
+    assert {chosen["version"] for chosen in seeds} == {NO_SFRAME}
+    assert all(map(possible, seeds))
+    assert len({tuple(chosen.items()) for chosen in seeds}) == 20
+    with pytest.raises(ValueError, match="no such corner"):
+        corner_of(0, is_gdb, True, {"version": NO_SFRAME, "tables": ONE_CFI})
 
 
 def described(file: Path, option: str) -> str:
@@ -133,6 +146,11 @@ SAMPLE = (
     ("lldb22", corner(client="script", tables=DEBUG_FRAME, program="methods")),
     ("lldb23", corner(client="script", tables=DEBUG_FRAME, symbols="stripped", place="minidump", mode="fallback")),
     ("lldb22", corner(client="batch", place="minidump", position="fixed")),
+    ("gdb18", corner(depth="3000", tables=ONE_CFI, linker="lld", program="methods", mode="auto")),
+    ("gdb18", corner(place=DISTANT, others=LISTENER, mode="auto")),
+    ("gdb18", corner(others=PROMPT, rewritten=PATCHELF, version=NO_SFRAME, mode="auto")),
+    ("gdb13", corner(others=LISTENER, rewritten=STRIP, depth="300", mode="auto")),
+    ("lldb23", corner(depth="3000", tables=NO_CFI, others=LISTENER, mode="auto")),
 )
 SEEDS = range(3)
 """Seeds to try for a session that always goes the same way without the plugin."""

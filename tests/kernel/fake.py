@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sframe_unwind.arch import BY_NAME
+from sframe_unwind.arch import BY_NAME, Arch
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.kernel.entry_code import find_places
 from sframe_unwind.kernel.linux import Kernel
@@ -127,14 +127,19 @@ class Memory:
         return int.from_bytes(self.read(address, 8), "little")
 
 
-def kernel(memory: Memory, symbols: Mapping[str, int] = SYMBOLS) -> Kernel:
-    assert ARCH.linux_kernel is not None
-    places = list(find_places(ARCH, symbols.get, memory.read))
+def kernel(
+    memory: Memory,
+    symbols: Mapping[str, int] = SYMBOLS,
+    arch: Arch = ARCH,
+    structures: Mapping[str, Type] = STRUCTURES,
+) -> Kernel:
+    assert arch.linux_kernel is not None
+    places = list(find_places(arch, symbols.get, memory.read))
     return Kernel(
-        arch=ARCH,
-        facts=ARCH.linux_kernel,
+        arch=arch,
+        facts=arch.linux_kernel,
         places=places,
-        types=Types(STRUCTURES.get),
+        types=Types(structures.get),
         symbol=symbols.get,
         read=memory.read,
     )

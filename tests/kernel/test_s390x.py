@@ -13,11 +13,9 @@ from elftools.elf.elffile import ELFFile
 from sframe_unwind.arch import BY_NAME, PlaceKind
 from sframe_unwind.debugger.contexts import walk
 from sframe_unwind.errors import StepError
-from sframe_unwind.kernel.entry_code import find_places
 from sframe_unwind.kernel.linux import EXCEPTION, Kernel
 from sframe_unwind.kernel.symbol_file import symbol_file
 from sframe_unwind.kernel.tasks import TaskList
-from sframe_unwind.kernel.types import Types
 from sframe_unwind.kernel.unwinder import NAME, KernelUnwinder
 from sframe_unwind.sframe.constants import AbiNumber
 from sframe_unwind.sframe.encode import SectionSpec, encode, usual_table
@@ -27,6 +25,7 @@ from sframe_unwind.unwind.modules import Module, Modules
 from sframe_unwind.unwind.saved_context import from_registers
 from sframe_unwind.unwind.step import Caller
 from sframe_unwind.unwind.walk import Registers
+from tests.kernel import fake
 from tests.kernel.fake import STRUCTURES, TASK_MEMBERS, Memory, array, number, structure
 from tests.unwind.world import sp_based
 
@@ -103,11 +102,7 @@ def memory() -> BigMemory:
 
 
 def kernel(memory: BigMemory) -> Kernel:
-    assert ARCH.linux_kernel is not None
-    places = list(find_places(ARCH, SYMBOLS.get, memory.read))
-    return Kernel(
-        arch=ARCH, facts=ARCH.linux_kernel, places=places, types=Types(TYPES.get), symbol=SYMBOLS.get, read=memory.read
-    )
+    return fake.kernel(memory, SYMBOLS, ARCH, TYPES)
 
 
 def test_places(memory: BigMemory) -> None:

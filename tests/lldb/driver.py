@@ -127,3 +127,15 @@ def stacks(said: str) -> list[list[str]]:
             if int(level) == len(found[-1]):
                 found[-1].append(pc)
     return found
+
+
+def answers(
+    lldb: str, program: dict[str, Any] | None, commands: Sequence[str], varying: str = ""
+) -> list[tuple[bool, str, str]]:
+    """Return of each command whether it succeeded, its output, and its error.
+
+    :param program: where it is stopped first; ``None``: there is none.
+    :param varying: a pattern of what differs from run to run, which becomes ``N`` in the output; empty: nothing does.
+    """
+    said = call(lldb, "commands", "run", commands=commands, program=program)
+    return [(ok, re.sub(varying, "N", output) if varying else output, error) for ok, output, error in said]

@@ -11,7 +11,6 @@ import pytest
 
 from tests.gdb.compiling import tools_for
 from tests.hanging import HANG
-from tests.lldb.debuggers import PROVIDING, find
 from tests.lldb.driver import IMPORT, batch
 
 PROGRAM = """
@@ -52,12 +51,6 @@ lines = sum(1 for name in ours for line in open(sys.modules[name].__file__))
 found = [sorted(ours), lines, lldb.SBDebugger.FindDebuggerWithID(2).IsValid(), sorted(sys.modules)]
 print("state", json.dumps(found))
 """
-
-
-@pytest.fixture(params=PROVIDING)
-def lldb(request: pytest.FixtureRequest) -> str:
-    """Each LLDB that takes frames."""
-    return find(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +118,19 @@ def test_nothing_is_loaded_or_made_for_a_program_without_sframe(lldb: str, progr
     assert len(others) <= 12, others
     assert "No stop hooks" in said
     assert "no frame providers registered" in said
+
+
+def test_little_is_loaded_where_sframe_changes_no_stack(lldb: str, programs: dict[str, Path]) -> None:
+    """Neither what answers LLDB's questions for frames, nor what reads kernels, nor what commands need."""
+    awake = _state(shown(lldb, programs["beside"], *START, f"script exec({STATE!r})"))
+    changing = _state(shown(lldb, programs["alone"], *START, f"script exec({STATE!r})"))
+    assert "lldb_plugin.lifecycle.new_modules" in awake[0]
+    assert "lldb_plugin.lifecycle.decision" not in awake[0]
+    assert "lldb_plugin.lifecycle.decision" in changing[0]
+    for loaded, *_, modules in (awake, changing):
+        assert "pathlib" not in modules
+        unwanted = ("sframe_unwind.kernel.linux", "sframe_unwind.orc.table", "sframe_unwind.debugger.contexts")
+        assert not set(unwanted) & set(loaded)
 
 
 def _state(said: str) -> Any:

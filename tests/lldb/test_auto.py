@@ -7,19 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.gdb.compiling import compiled
-from tests.lldb.debuggers import PROVIDING, find
 from tests.lldb.driver import IMPORT, batch, stacks
 from tests.missing import toolchain_needed
 from tests.rewriting.bolt import bolted
 from tests.rewriting.bolt import compiled as for_bolt
 from tests.samples.build import build
 from tests.verify.planting import plant
-
-
-@pytest.fixture(params=PROVIDING)
-def lldb(request: pytest.FixtureRequest) -> str:
-    """Each LLDB that takes frames."""
-    return find(request.param)
 
 
 def shown(lldb: str, program: Path, *commands: str, plugin: bool = True, mode: str = "auto") -> list[str]:

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from tests.lldb.beside_programs import program
-from tests.lldb.debuggers import PROVIDING, find
-from tests.lldb.driver import call
+from tests.lldb.driver import answers
 from tests.pairing import paired
 
 EXPRESSIONS = (
@@ -31,16 +30,9 @@ OTHERS = (
 PLACES = ("method", "lambda", "recursion")
 
 
-@pytest.fixture(params=PROVIDING)
-def lldb(request: pytest.FixtureRequest) -> str:
-    """Return each LLDB that takes frames."""
-    return find(request.param)
-
-
 def run(lldb: str, described: dict[str, Any], *commands: str) -> list[tuple[bool, str, str]]:
-    """Return whether each command succeeded, and its output."""
-    said = call(lldb, "commands", "run", commands=commands, program=described)
-    return [(succeeded, re.sub(r"\$\d+", "$N", output), error) for succeeded, output, error in said]
+    """Return the answers of LLDB; the numbers of results are not compared."""
+    return answers(lldb, described, commands, varying=r"(?<=\$)\d+")
 
 
 @pytest.mark.usefixtures("fixed_addresses")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from tests import schemas
 from tests.debugger.lines import is_internal, lines
 from tests.expectations import STOPS, Stop
 from tests.lldb.debuggers import PROVIDING, find, find_without_provider
-from tests.lldb.driver import IMPORT, batch, call
+from tests.lldb.driver import IMPORT, answers, batch, call
 from tests.lldb.programs import program
 from tests.lldb.terminal import terminal
 from tests.pairing import paired
@@ -62,9 +61,8 @@ def lldb(request: pytest.FixtureRequest) -> str:
 
 
 def run(lldb: str, stop: Stop | None, *commands: str) -> list[tuple[bool, str, str]]:
-    """Return whether each command succeeded, and its output."""
-    described: dict[str, Any] | None = program(stop, variant="O0") if stop else None
-    return [tuple(said) for said in call(lldb, "commands", "run", commands=commands, program=described)]
+    """Return the answers of LLDB at a stop; ``None``: without a program."""
+    return answers(lldb, program(stop, variant="O0") if stop else None, commands)
 
 
 def test_answers(lldb: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from lab.drive.dimensions import NO_CFI, corner
 from lab.drive.makings import Making, made
-from tests.lldb.debuggers import PROVIDING, find
+from tests.lldb.debuggers import find
 from tests.lldb.driver import IMPORT, batch
 from tests.missing import toolchain_needed
 
@@ -21,12 +21,6 @@ def stripped_program() -> Making:
     """Build a program without symbols, and the same code with its CFI."""
     with toolchain_needed():
         return made(corner(tables=NO_CFI, symbols="stripped", position="fixed", level="O0"), 0, is_gdb=False)
-
-
-@pytest.fixture(params=PROVIDING)
-def lldb(request: pytest.FixtureRequest) -> str:
-    """Return each LLDB that takes frames."""
-    return find(request.param)
 
 
 def run(lldb: str, program: Path, *commands: str, path: str = os.environ["PATH"]) -> str:

@@ -12,7 +12,6 @@ import pytest
 
 from tests.expectations import STRIPPED_DEPTH
 from tests.gdb import driver
-from tests.lldb.debuggers import PROVIDING, find
 from tests.lldb.driver import IMPORT, CrashError, batch, stacks
 from tests.missing import core_files_needed
 from tests.samples.build import build
@@ -24,12 +23,6 @@ FILTERS = (0x33, 0x23, 0x7F)
 _ALLOW = "python import glob, os, resource; resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2)"
 _FILTER = "python open(f'/proc/{gdb.selected_inferior().pid}/coredump_filter', 'w').write('%#x')"
 _RENAME = "python [os.rename(path, 'with-%#x') for path in glob.glob('core*')]"
-
-
-@pytest.fixture(params=PROVIDING)
-def lldb(request: pytest.FixtureRequest) -> str:
-    """Return each LLDB that takes frames."""
-    return find(request.param)
 
 
 @pytest.fixture

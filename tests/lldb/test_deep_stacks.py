@@ -93,17 +93,12 @@ def test_frames_that_only_sframe_has(lldb: str, programs: dict[str, Path]) -> No
 
 def _functions(lldb: str, path: Path) -> list[str]:
     """Return the pcs of the stack at the end of the recursion."""
-    symbols = subprocess.run(
-        ["nm", str(path.parent / "both")], capture_output=True, text=True, timeout=HANG, check=True
-    )
-    address = re.search(r"([0-9a-f]+) T reached", symbols.stdout)
-    assert address is not None
     said = batch(
         lldb,
         "-O",
         IMPORT,
         "-o",
-        f"breakpoint set -s {path.name} -a 0x{address[1]}",
+        f"breakpoint set -s {path.name} -a {_reached(path)}",
         "-o",
         "run",
         "-o",
@@ -113,6 +108,47 @@ def _functions(lldb: str, path: Path) -> list[str]:
         str(SHALLOW),
     )
     return re.findall(r"frame #\d+: (0x[0-9a-f]+) ", said.partition("(lldb) bt")[2])
+
+
+def _reached(path: Path) -> str:
+    """Return the address of the innermost function in the files of the programs, one of which is stripped."""
+    symbols = subprocess.run(
+        ["nm", str(path.parent / "both")], capture_output=True, text=True, timeout=HANG, check=True
+    )
+    address = re.search(r"([0-9a-f]+) T reached", symbols.stdout)
+    assert address is not None
+    return f"0x{address[1]}"
+
+
+COUNTING = """
+from lldb_plugin.frames.scripted_frame import FrameMaker
+make, made = FrameMaker.make, []
+def counted(*arguments):
+    made.append(arguments)
+    return make(*arguments)
+FrameMaker.make = counted
+"""
+
+
+@pytest.mark.parametrize("setting", ["mode auto", "strict on"])
+def test_frames_that_are_not_shown_are_not_made(setting: str, programs: dict[str, Path]) -> None:
+    """Making all frames of a stack overflow takes some seconds; if LLDB has as many of its own, `bt` would take longer.
+
+    LLDB 22 takes all of them at once: see `frame_ids`.
+    """
+    is_strict = setting == "strict on"
+    path = programs["both" if is_strict else "stripped"]
+    said = batch(
+        find("newest"),
+        *("-O", IMPORT, "-O", f"sframe {setting}", "-O", f"script exec({COUNTING!r})"),
+        *("-o", f"breakpoint set -a {_reached(path)} -s {path.name}"),
+        *("-o", f"process launch -o /dev/null -- {DEEP}", "-o", "bt 3", "-o", "script print('made', len(made))"),
+        *("-o", "script print('frames', lldb.thread.GetNumFrames())"),
+        str(path),
+    )
+    counts = {word: int(number) for word, number in re.findall(r"^(made|frames) (\d+)$", said, re.MULTILINE)}
+    assert counts["frames"] > DEEP
+    assert counts["made"] > DEEP if is_strict else counts["made"] < SHALLOW
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)

@@ -7,17 +7,10 @@ import re
 import pytest
 
 from tests.debugger import listing
-from tests.lldb.debuggers import PROVIDING, find
 from tests.lldb.driver import IMPORT, batch
 from tests.samples.build import build
 
 STOPPED = ("-o", "breakpoint set -n sample_stop", "-o", "process launch -o /dev/null", "-o", "frame select 1")
-
-
-@pytest.fixture(params=PROVIDING)
-def lldb(request: pytest.FixtureRequest) -> str:
-    """Return each LLDB that takes frames."""
-    return find(request.param)
 
 
 def test_frame_of_a_caller(lldb: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,7 @@ import pytest
 
 from tests.expectations import SFRAME_ONLY_STRIPPED, STOPS, STRIPPED_DEPTH
 from tests.gdb.damage import CHANGES, damaged
-from tests.lldb.debuggers import PROVIDING, find
-from tests.lldb.driver import agrees, call
+from tests.lldb.driver import agrees, answers, call
 from tests.lldb.programs import program
 from tests.pairing import paired
 from tests.samples.build import build
@@ -24,16 +22,9 @@ NAVIGATION = (
 )
 
 
-@pytest.fixture(params=PROVIDING)
-def lldb(request: pytest.FixtureRequest) -> str:
-    """Return each LLDB that takes frames."""
-    return find(request.param)
-
-
 def run(lldb: str, described: dict[str, Any], *commands: str) -> list[tuple[bool, str, str]]:
-    """Return whether each command succeeded, and its output."""
-    said = call(lldb, "commands", "run", commands=commands, program=described)
-    return [(succeeded, re.sub(r"Process \d+", "Process", output), error) for succeeded, output, error in said]
+    """Return the answers of LLDB; the number of the process is not compared."""
+    return answers(lldb, described, commands, varying=r"(?<=Process )\d+")
 
 
 @pytest.mark.parametrize("variant", ["O0", "O2"])

@@ -14,7 +14,7 @@ import pytest
 from sframe_unwind import elf
 from tests.expectations import STRIPPED_DEPTH
 from tests.hanging import HANG
-from tests.lldb.debuggers import PLUGIN, PROVIDING, find, find_without_provider
+from tests.lldb.debuggers import PLUGIN, find, find_without_provider
 from tests.lldb.driver import IMPORT, batch, check, environment, stacks
 from tests.lldb.terminal import terminal
 from tests.missing import toolchain_needed
@@ -25,13 +25,7 @@ STACK = ("sample_stop", "innermost", "with_alloca", "descend")
 """The innermost functions of ``sframe_only``, whose stack SFrame changes: it gets the provider."""
 START = ("-o", "breakpoint set -n sample_stop", "-o", "process launch -o /dev/null")
 
-WAITING = Path(__file__).parents[1] / "drive" / "sources" / "waiting.c"
-
-
-@pytest.fixture(params=PROVIDING)
-def lldb(request: pytest.FixtureRequest) -> str:
-    """Return each LLDB that takes frames."""
-    return find(request.param)
+WAITING = Path(__file__).parents[2] / "lab" / "drive" / "sources" / "waiting.c"
 
 
 def assert_plugged(said: str) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.hanging import HANG
-from tests.lldb.debuggers import PROVIDING, find
 from tests.lldb.driver import IMPORT, batch
 from tests.missing import toolchain_needed
 from tests.samples.build import build, toolchain
@@ -46,12 +45,6 @@ int main(void)
 }
 """
 LIBRARY = "int twice(int number) { return number + number; }"
-
-
-@pytest.fixture(params=PROVIDING)
-def lldb(request: pytest.FixtureRequest) -> str:
-    """Each LLDB that takes frames."""
-    return find(request.param)
 
 
 def states(said: str) -> list[list[str]]:

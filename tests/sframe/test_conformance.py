@@ -47,6 +47,7 @@ def test_the_files_are_what_the_descriptions_give(tmp_path: Path) -> None:
 def test_the_index_has_all_cases() -> None:
     cases = index()["cases"]
     assert index()["version"] == VERSION
+    assert f": {len(cases)} sections, " in (HOME / "README.md").read_text(encoding="utf-8")
     assert sorted(entry["name"] for entry in cases) == sorted(path.name for path in (HOME / "cases").iterdir())
     for entry in cases:
         data = (HOME / entry["section"]).read_bytes()

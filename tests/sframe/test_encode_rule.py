@@ -33,7 +33,7 @@ def decoded(table: TableSpec, rule: UnwindRule, fde_type: FdeType) -> UnwindRule
     return match.rule
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.data())
 def test_a_default_row_says_its_rule(data: Any) -> None:
     version, abi = data.draw(st.sampled_from(KINDS))
@@ -41,7 +41,7 @@ def test_a_default_row_says_its_rule(data: Any) -> None:
     assert decoded(usual_table(version, abi), rule, FdeType.DEFAULT) == rule
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.data())
 def test_a_flexible_row_says_its_rule(data: Any) -> None:
     abi = data.draw(st.sampled_from(AbiNumber))

@@ -58,6 +58,22 @@ S390X_V2 = literal("""
     00 00 00 00 00 00 00 00              # offsets of the sub-sections
 """)
 
+EMPTY = Header(
+    byteorder="little",
+    version=3,
+    flags=Flag(5),
+    abi=AbiNumber.AARCH64_ENDIAN_LITTLE,
+    fixed_fp_offset=0,
+    fixed_ra_offset=0,
+    aux_size=0,
+    num_fdes=0,
+    num_fres=0,
+    fre_size=0,
+    fde_offset=0,
+    fre_offset=0,
+)
+"""A header without functions."""
+
 EXPECTED = {
     AMD64_V1: Header(
         byteorder="little",
@@ -87,34 +103,8 @@ EXPECTED = {
         fde_offset=4,
         fre_offset=48,
     ),
-    AARCH64_V3: Header(
-        byteorder="little",
-        version=3,
-        flags=Flag(5),
-        abi=AbiNumber.AARCH64_ENDIAN_LITTLE,
-        fixed_fp_offset=0,
-        fixed_ra_offset=0,
-        aux_size=0,
-        num_fdes=0,
-        num_fres=0,
-        fre_size=0,
-        fde_offset=0,
-        fre_offset=0,
-    ),
-    S390X_V2: Header(
-        byteorder="big",
-        version=2,
-        flags=Flag(4),
-        abi=AbiNumber.S390X_ENDIAN_BIG,
-        fixed_fp_offset=0,
-        fixed_ra_offset=0,
-        aux_size=0,
-        num_fdes=0,
-        num_fres=0,
-        fre_size=0,
-        fde_offset=0,
-        fre_offset=0,
-    ),
+    AARCH64_V3: EMPTY,
+    S390X_V2: EMPTY._replace(byteorder="big", version=2, flags=Flag(4), abi=AbiNumber.S390X_ENDIAN_BIG),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sframe_unwind.errors import FormatError
@@ -25,7 +25,7 @@ from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Match, Miss, Table
 from tests.sframe.strategies import SECTION_ADDRESS, Made, raw_sections, sections
 
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=150)
 
 
 def decoded(spec: SectionSpec) -> Section:

@@ -66,3 +66,11 @@ def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
 def states(path: Path) -> Sequence[tuple[str, str, int]]:
     """Return state, reason and number of the files."""
     return query(path, "SELECT state, why, count(*) FROM files GROUP BY state, why ORDER BY state, why")
+
+
+def files_in(database: Path) -> int:
+    """Return the number of files in a database that may just be made."""
+    try:
+        return len(query(database, "SELECT * FROM files"))
+    except Exception:  # noqa: BLE001  # there is no table yet, or no database
+        return 0

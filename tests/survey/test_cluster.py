@@ -17,7 +17,7 @@ from tests.missing import package_needed
 from tests.survey import harmful
 from tests.survey.cluster import Cluster, cluster
 from tests.survey.programs import plain_program, program, tar, with_sframe
-from tests.survey.stores import CONVERT, contents, query, states, survey
+from tests.survey.stores import CONVERT, contents, files_in, query, states, survey
 from tests.waiting import wait_until
 
 package_needed("distributed")
@@ -59,16 +59,10 @@ def test_disturbed_cluster(running: Cluster, tmp_path: Path) -> None:
 
 
 def _disturb(running: Cluster, database: Path) -> None:
-    def done() -> int:
-        try:
-            return len(query(database, "SELECT * FROM files"))
-        except Exception:  # noqa: BLE001  # it is being made
-            return 0
-
-    wait_until(lambda: done() >= FILES // 6, "some files are done")
+    wait_until(lambda: files_in(database) >= FILES // 6, "some files are done")
     worker = _worker_of(running.workers[0].pid)
     os.kill(worker, signal.SIGKILL)
-    wait_until(lambda: done() >= FILES // 2, "half of the files are done")
+    wait_until(lambda: files_in(database) >= FILES // 2, "half of the files are done")
     running.restart_scheduler()
 
 

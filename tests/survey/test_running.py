@@ -19,7 +19,7 @@ from sframe_unwind.survey.store import Store
 from tests.elf.objects import run
 from tests.hanging import HANG
 from tests.survey.programs import plain_program, program, tar, with_sframe
-from tests.survey.stores import CONVERT, contents, query, quick, states, survey
+from tests.survey.stores import CONVERT, contents, files_in, query, quick, states, survey
 from tests.waiting import wait_until
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -152,19 +152,13 @@ def test_interrupted_run_goes_on(tree: Path, tmp_path: Path, number: signal.Sign
     command = [sys.executable, "-c", SLOW, str(database), str(tree), str(begun)]
     program = subprocess.Popen(command, cwd=CHECKOUT, stderr=-3)
 
-    def done() -> int:
-        try:
-            return len(query(database, "SELECT * FROM files"))
-        except Exception:  # noqa: BLE001  # it is being made
-            return 0
-
-    wait_until(lambda: done() >= 3 or program.poll() is not None, "three files are done")
+    wait_until(lambda: files_in(database) >= 3 or program.poll() is not None, "three files are done")
     program.send_signal(number)
     program.wait(HANG)
-    before = done()
+    before = files_in(database)
     assert 3 <= before < 22
     time.sleep(0.3)
-    assert done() == before, "a worker has survived"
+    assert files_in(database) == before, "a worker has survived"
     assert survey(database, tree, work=quick).files == 22 - before
     survey(undisturbed, tree, work=quick)
     assert contents(database) == contents(undisturbed)

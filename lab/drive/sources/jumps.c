@@ -62,7 +62,7 @@ OUT_OF_LINE __attribute__((noreturn)) void finish(int code) {
   exit(code);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   signal(SIGUSR1, on_user);
   signal(SIGUSR2, on_alarm);
   int result = 0;

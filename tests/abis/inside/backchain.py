@@ -6,12 +6,12 @@ This is defined in the s390x ELF ABI supplement.
 from __future__ import annotations
 
 import json
-import struct
 from typing import Any
 
 import gdb
 
 from tests.abis.inside.chains import in_mode, register
+from tests.gdb.inside.frames import word
 from tests.gdb.inside.program import execute, run_to, stopped
 
 RETURN_ADDRESS = 112
@@ -41,14 +41,9 @@ def _frames() -> list[list[int]]:
     sp = register(frame, "r15") or 0
     # The leaf function has no frame of its own: its return address is still in the register where the call left it.
     frames = [[frame.pc(), sp], [register(frame, "r14") or 0, sp]]
-    while sp := _word(sp):
-        back = _word(sp + RETURN_ADDRESS)
+    while sp := word(sp, ">"):
+        back = word(sp + RETURN_ADDRESS, ">")
         if not back:
             break
         frames.append([back, sp])
     return frames
-
-
-def _word(address: int) -> int:
-    (word,) = struct.unpack(">Q", bytes(gdb.selected_inferior().read_memory(address, 8)))
-    return int(word)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -61,3 +62,12 @@ def _value(symbol: gdb.Symbol, frame: gdb.Frame) -> str:
         return str(symbol.value(frame).format_string())
     except gdb.error as error:
         return f"<error: {error}>"
+
+
+def word(address: int, order: str) -> int:
+    """Return a word of 8 bytes in the memory of the process.
+
+    :param order: the byte order: ``<`` or ``>``.
+    """
+    (value,) = struct.unpack(f"{order}Q", bytes(gdb.selected_inferior().read_memory(address, 8)))
+    return int(value)

@@ -8,11 +8,11 @@ reaches it.  If DWARF and SFrame differ, the reference shows which one is wrong.
 from __future__ import annotations
 
 import json
-import struct
 from typing import Any
 
 import gdb
 
+from tests.gdb.inside.frames import word
 from tests.gdb.inside.program import execute, run_to, stopped
 
 _MASK = (1 << 64) - 1
@@ -30,7 +30,7 @@ class Account:
 
     def follow(self, pc: int, sp: int) -> bool:
         """Record one instruction; return whether the outermost frame still exists."""
-        if sp == self.sp - 8 and pc != (back := _word(sp)) and self.pc < back <= self.pc + _LONGEST_CALL:
+        if sp == self.sp - 8 and pc != (back := word(sp, "<")) and self.pc < back <= self.pc + _LONGEST_CALL:
             self._calls.append((back, sp + 8))
         while self._calls and sp >= self._calls[-1][1]:
             self._calls.pop()
@@ -114,8 +114,3 @@ def _sections() -> list[tuple[str, int, int]]:
 def _registers() -> tuple[int, int]:
     frame = gdb.newest_frame()
     return frame.pc(), int(frame.read_register("rsp")) & _MASK
-
-
-def _word(address: int) -> int:
-    (word,) = struct.unpack("<Q", bytes(gdb.selected_inferior().read_memory(address, 8)))
-    return int(word)

@@ -8,10 +8,10 @@ from functools import partial
 
 import gdb
 
-from gdb_plugin.contexts import address_in
-from gdb_plugin.functions import name_around
-from gdb_plugin.stacks import Stacks
-from gdb_plugin.texts import text
+from gdb_plugin.commands.contexts import address_in
+from gdb_plugin.commands.stacks import Stacks
+from gdb_plugin.interface.texts import text
+from gdb_plugin.process.functions import name_around
 from sframe_unwind.debugger.disassembling import Instruction, View, lines
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.listing import SourceLine

@@ -1,8 +1,6 @@
-/* The program below many frames: a recursion of two functions calls its main, which has another name there.  In C++, this
-   file is compiled as C++.  The functions have no arguments: GDB looks for the value of an argument that is passed on in
-   all frames. */
-#undef main
-
+/* The program below many frames: a recursion of two functions calls its main, which gets another name.  This file is
+   included before its source, because some linkers do not merge the SFrame of two object files.  The functions have no
+   arguments: GDB looks for the value of an argument that is passed on in all frames. */
 int program_main(int argc, char **argv);
 
 static volatile int left = DEPTH;
@@ -29,3 +27,5 @@ int main(int argc, char **argv) {
   int status = descend();
   return status + (left > 0);
 }
+
+#define main program_main
