@@ -1,6 +1,6 @@
 # Everything runs in .venv, which `make setup` makes; nothing here needs more than python3, make and apt.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo quick test test-all test-rest lint bench real-programs profile-study readers conformance test-kernel survey shell-files clean
+.PHONY: help setup setup-demo demo quick test test-all test-rest lint bench real-programs profile-study readers conformance test-kernel survey screens shell-files clean
 
 PY := .venv/bin/python
 # To select tests: make test PYTEST_FLAGS='-k walk'
@@ -66,6 +66,9 @@ survey: setup ## survey Debian's base system for three machines, in some two min
 	@$(PY) -m sframe_unwind survey --store .cache/survey.db --html .cache/survey.html --convert \
 		--against code --most-code 10000 $$(cat .cache/survey-packages) || test $$? = 1
 	@echo "the page: .cache/survey.html"
+
+screens: setup ## draw the pictures of the README and of docs/show.md anew
+	@$(PY) -m tools.screen
 
 shell-files: setup ## make the shells' completions and the manual page in build/
 	@$(PY) -m tools.shell_files build

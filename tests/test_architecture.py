@@ -63,6 +63,8 @@ PLUGINS = {
     ),
 }
 """Modules and packages of each plugin.  Each imports only those before it."""
+PACKAGES_OF_CODE = ("decode", "image", "interpret", "judge", "rows")
+"""The packages of ``code``.  Each imports only those before it."""
 MAX_LINES, MAX_CLASS = 400, 300
 """The largest numbers of lines of a module and of a class of a plugin."""
 
@@ -156,6 +158,22 @@ def test_a_package_of_a_plugin_imports_only_those_before_it(plugin: str) -> None
         one
         for one in all_imports(plugin)
         if one.imported.startswith(f"{plugin}.") and order(str(layer(one.imported))) > order(str(layer(one.importer)))
+    ]
+    assert not broken, show(broken)
+
+
+def test_a_package_of_code_imports_only_those_before_it() -> None:
+    prefix = f"{CORE}.code."
+
+    def package(module: str) -> str:
+        return module[len(prefix) :].split(".")[0]
+
+    assert {package(module) for module in modules(f"{CORE}/code") if module.startswith(prefix)} == set(PACKAGES_OF_CODE)
+    order = PACKAGES_OF_CODE.index
+    broken = [
+        one
+        for one in all_imports(f"{CORE}/code")
+        if one.imported.startswith(prefix) and order(package(one.imported)) > order(package(one.importer))
     ]
     assert not broken, show(broken)
 
@@ -269,7 +287,7 @@ def test_only_arch_tells_machines_apart() -> None:
         for one in all_imports(CORE)
         if one.imported.startswith(f"{CORE}.arch.")
         and one.imported.rpartition(".")[2] in named
-        and not is_within(one.importer, ("arch", "sframe.constants", "sframe.row_context", "code.machines"))
+        and not is_within(one.importer, ("arch", "sframe.constants", "sframe.row_context", "code.decode.machines"))
     ]
     assert not broken, show(broken)
     for module, path in modules(CORE).items():

@@ -65,7 +65,7 @@ class Stacks:
         return self.unwinding().process
 
     def unwinding(self) -> Unwinding:
-        """Return what the unwinder keeps for the current process.
+        """Return the state of the unwinder for the current process.
 
         :raises gdb.error: there is no stack, or SFrame has no ABI for it.
         """

@@ -1,4 +1,4 @@
-"""What memory and unwind data tell about a frame that was left to GDB: is it a signal frame, and where it returns."""
+"""Tells whether a frame that was left to GDB is a signal frame, and whether it returns to another frame."""
 
 from __future__ import annotations
 

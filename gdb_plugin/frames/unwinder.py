@@ -59,7 +59,7 @@ class _Asked(NamedTuple):
 class SFrameUnwinder(Unwinder):
     """Claims the frames that SFrame covers, according to the settings.
 
-    :param inferiors: finds what is kept for the selected inferior.
+    :param inferiors: finds the state for the selected inferior.
     :param names: shows names of frames in all modes except ``off``.
     :param report: shows one line to the user.
     """

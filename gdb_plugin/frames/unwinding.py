@@ -1,4 +1,4 @@
-"""What the unwinder keeps for one process from one frame to the next."""
+"""The state of the unwinder for one process, from one frame to the next."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ class Unwinding:
 
 
 class Inferiors(Protocol):
-    """Finds what is kept for the selected inferior."""
+    """Finds the state for the selected inferior."""
 
     def current(self, frame: Any) -> Unwinding | None:
-        """Return it; ``None``: SFrame has no ABI for the inferior.
+        """Return the state; ``None``: SFrame has no ABI for the inferior.
 
         :param frame: any frame of the inferior, pending or not.
         """

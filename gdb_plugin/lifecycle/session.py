@@ -1,4 +1,4 @@
-"""Keeps what the unwinder knows about each inferior, and notices when it is outdated."""
+"""Keeps the state of the unwinder for each inferior, and notices when it is outdated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FILES_CHANGED = ("new_objfile", "clear_objfiles", "free_objfile", "executable_c
 
 
 class _Known:
-    """What the unwinder keeps for a process, and the state of the inferior for which it is valid.
+    """The state of the unwinder for a process, and the state of the inferior for which it is valid.
 
     :param files: number of file changes that it takes into account.
     :param runs: number of commands that let the inferior run, up to its creation.
@@ -234,7 +234,7 @@ class Session:
             forget_frames()
 
     def current(self, frame: Any, in_command: bool = False) -> Unwinding | None:
-        """Return what is kept for the selected inferior; ``None``: SFrame has no ABI for it.
+        """Return the state of the unwinder for the selected inferior; ``None``: SFrame has no ABI for it.
 
         :param frame: any frame of the inferior, pending or not.
         :param in_command: a command of the plugin calls this, not the unwinder, so GDB commands can be run: the

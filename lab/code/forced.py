@@ -19,9 +19,9 @@ from lab.code.executed.judge import Entered
 from lab.code.executed.stub import Stopped, Stub
 from lab.code.paths import Edge, paths, reached
 from sframe_unwind import unwind_rule
-from sframe_unwind.code.instruction import PC_RELATIVE, Instruction, Kind
-from sframe_unwind.code.interpretation import Interpreter, Run
-from sframe_unwind.code.walk import walk
+from sframe_unwind.code.decode.instruction import PC_RELATIVE, Instruction, Kind
+from sframe_unwind.code.interpret.interpretation import Interpreter, Run
+from sframe_unwind.code.interpret.walk import walk
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 _MASK = (1 << 64) - 1

@@ -11,16 +11,16 @@ import time
 from collections.abc import Iterable
 
 from sframe_unwind import unwind_rule
-from sframe_unwind.code.checking import Checker
-from sframe_unwind.code.exception_tables import LandingPad
-from sframe_unwind.code.findings import SFRAME, CodeVerdict
-from sframe_unwind.code.image import CodeImage, CodeSection, Plt
-from sframe_unwind.code.interpretation import Interpreter
-from sframe_unwind.code.lifting import Lifter
-from sframe_unwind.code.machines import MACHINES, Machine
-from sframe_unwind.code.ranges import CodeRange, CodeRanges
-from sframe_unwind.code.tables import Rows
-from sframe_unwind.code.whole_file import check_functions
+from sframe_unwind.code.decode.lifting import Lifter
+from sframe_unwind.code.decode.machines import MACHINES, Machine
+from sframe_unwind.code.image.code_image import CodeImage, CodeSection, Plt
+from sframe_unwind.code.image.exception_tables import LandingPad
+from sframe_unwind.code.image.ranges import CodeRange, CodeRanges
+from sframe_unwind.code.interpret.interpretation import Interpreter
+from sframe_unwind.code.judge.checking import Checker
+from sframe_unwind.code.judge.findings import SFRAME, CodeVerdict
+from sframe_unwind.code.judge.tables import Rows
+from sframe_unwind.code.judge.whole_file import check_functions
 from sframe_unwind.unwind_rule import OUTERMOST, RegisterRule, UnwindRule
 
 START = 0x10000

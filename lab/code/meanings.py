@@ -9,9 +9,9 @@ from typing import NamedTuple
 from lab.code.forced import Answers, Forced, Question
 from lab.code.mutating import Mutation
 from sframe_unwind import unwind_rule
-from sframe_unwind.code.entries import entries, interpreted
-from sframe_unwind.code.interpretation import Interpreter
-from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.code.image.ranges import CodeRange
+from sframe_unwind.code.interpret.entries import entries, interpreted
+from sframe_unwind.code.interpret.interpretation import Interpreter
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 _EXECUTIONS = 2

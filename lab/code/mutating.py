@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from sframe_unwind import unwind_rule
 from sframe_unwind.arch import Arch
-from sframe_unwind.code.judgement import RowRule
-from sframe_unwind.code.ranges import CodeRange
-from sframe_unwind.code.tables import Rows, RuleTable
+from sframe_unwind.code.image.ranges import CodeRange
+from sframe_unwind.code.judge.judgement import RowRule
+from sframe_unwind.code.judge.tables import Rows, RuleTable
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 _BY = 8

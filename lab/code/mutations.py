@@ -20,14 +20,14 @@ from lab.code.forced import Forced
 from lab.code.meanings import Meaning, Meanings
 from lab.code.mutating import Mutation, Substitute, mutations
 from sframe_unwind import elf
-from sframe_unwind.code.checking import Checker
-from sframe_unwind.code.elf_image import exception_tables, image_of
-from sframe_unwind.code.findings import SFRAME, Verdicts
-from sframe_unwind.code.interpretation import Interpreter
-from sframe_unwind.code.judgement import PROVED, Judgement, Judgements
-from sframe_unwind.code.lifting import Lifter
-from sframe_unwind.code.machines import MACHINES
-from sframe_unwind.code.ranges import CodeRange, CodeRanges
+from sframe_unwind.code.decode.lifting import Lifter
+from sframe_unwind.code.decode.machines import MACHINES
+from sframe_unwind.code.image.elf_image import exception_tables, image_of
+from sframe_unwind.code.image.ranges import CodeRange, CodeRanges
+from sframe_unwind.code.interpret.interpretation import Interpreter
+from sframe_unwind.code.judge.checking import Checker
+from sframe_unwind.code.judge.findings import SFRAME, Verdicts
+from sframe_unwind.code.judge.judgement import PROVED, Judgement, Judgements
 from sframe_unwind.verify.code_tables import SFrameTable
 
 

@@ -27,12 +27,30 @@ def address_of(context: lldb.SBExecutionContext, text: str) -> int:
     if complaint:  # a structure is not a number, and has an address
         value, no_structure = _evaluate(context, f"(unsigned long)&({text})")
         if no_structure:
+            function = _function_named(context.GetTarget(), text)
+            if function is not None:
+                return function
             sum_of = _SUM.fullmatch(text)
             if sum_of is None:
                 raise SFrameError(f"{text!r} is not an address: {complaint}")
             return address_of(context, sum_of[1]) + int(sum_of[2] + sum_of[3], 0) & ADDRESS_MASK
     address = value.GetValueAsAddress() if REMOVES_SIGNATURES else value.GetValueAsUnsigned()
     return int(address) & ADDRESS_MASK
+
+
+def _function_named(target: lldb.SBTarget, name: str) -> int | None:
+    """Return the address of the only function with a name as LLDB shows it; ``None``: none or several have it.
+
+    An expression has no names of C++ and Rust without debug information.  Without a process, the address is that of the
+    file.
+    """
+    addresses = set()
+    for found in target.FindFunctions(name, lldb.eFunctionNameTypeAuto):
+        function = found.GetFunction()
+        start = (function if function.IsValid() else found.GetSymbol()).GetStartAddress()
+        loaded = start.GetLoadAddress(target)
+        addresses.add(int(start.GetFileAddress() if loaded == lldb.LLDB_INVALID_ADDRESS else loaded))
+    return addresses.pop() if len(addresses) == 1 else None
 
 
 def _evaluate(context: lldb.SBExecutionContext, text: str) -> tuple[lldb.SBValue, str]:

@@ -38,6 +38,7 @@ class Engine:
 
     def __init__(self, watcher: Watcher, commanding: Commanding, stack_changes: StackChanges) -> None:
         self.report = Reporter().report
+        """Shows one line to the user, once."""
         self._watcher = watcher
         differences = Differences(self.report)
         self.session = Session(differences, self.report)

@@ -71,10 +71,6 @@ class Session:
             del self._known[oldest]
         return known
 
-    def knows(self, process: lldb.SBProcess) -> bool:
-        """Return whether the modules of a process have been listed; this waits for no lock."""
-        return process.GetUniqueID() in self._known
-
     def leaves_frames_alone(self, process: lldb.SBProcess) -> bool:
         """Return whether it is certain that SFrame changes no stack of a process; this waits for no lock."""
         known = self._known.get(process.GetUniqueID())

@@ -21,7 +21,6 @@ from typing import Callable, NamedTuple
 import lldb
 
 from lldb_plugin.lifecycle.commanding import Commanding
-from lldb_plugin.lifecycle.sframe_files import concerns
 from lldb_plugin.lifecycle.stack_changes import StackChanges
 
 _SECONDS = 1
@@ -196,6 +195,8 @@ class Watcher:
 
         Of the modules, only the paths are asked for: LLDB may still be filling them in, in another thread.
         """
+        from lldb_plugin.lifecycle.sframe_files import concerns  # it takes as long to load as all the rest
+
         for index in range(self._examined.get(number, 0), count):
             module = target.GetModuleAtIndex(index)
             if concerns(module.GetFileSpec().fullpath or ""):

@@ -26,13 +26,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 
 from sframe_unwind import __version__, baseline
 from sframe_unwind.cli.file_name import file_name
+from sframe_unwind.cli.function_options import add_functions, extents
 from sframe_unwind.cli.guarded import Item, guarded, status_of
 from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.progress import Progress
 from sframe_unwind.cli.status import DONE, NOT_ALL, complain
+from sframe_unwind.elf import ElfBinary
 from sframe_unwind.lint import PROFILES, SPEC, FileReport, Profile, lint_elf
 from sframe_unwind.lint.baseline import keys
 from sframe_unwind.lint.report import counts, to_json, to_text
@@ -62,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=tuple(PROFILES),
         help="a consumer; may be repeated (default: spec)",
     )
+    add_functions(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--sarif", metavar="OUT", type=file_name, help="also write SARIF 2.1.0")
     parser.add_argument("--baseline", metavar="FILE", type=file_name, help="accept the findings that this file has")
@@ -82,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     progress = Progress()
     for number, item in enumerate(inputs(options.files, tick=progress.tick)):
         progress.update(number, 0, " files")
-        found = _linted(item, profiles)
+        found = _linted(item, profiles, options.functions)
         progress.clear()
         if isinstance(found, Failure):
             complain(str(found))
@@ -106,5 +110,10 @@ def run(options: argparse.Namespace) -> int:
     return NOT_ALL if any(counts(report, known) for report in reports) else DONE
 
 
-def _linted(item: Item, profiles: list[Profile]) -> FileReport | Failure:
-    return guarded(item, lambda item: examined(item, lambda binary: lint_elf(binary, profiles)))
+def _linted(item: Item, profiles: list[Profile], functions: Sequence[str]) -> FileReport | Failure:
+    def lint(binary: ElfBinary) -> FileReport:
+        only = extents(binary, functions)
+        report = lint_elf(binary, profiles)
+        return report if only is None else report.within(only)
+
+    return guarded(item, lambda item: examined(item, lint))

@@ -217,7 +217,10 @@ def _write(options: argparse.Namespace, name: str, results: _Results) -> None:
         from sframe_unwind.perf.page import page
 
         hints = list(advice(summary, options.convert))
-        output.write(options.html, page(summary, stacks.tree(), hints, name, __version__))
+        output.write(
+            options.html,
+            page(summary, stacks.tree(), hints, name, version=__version__, folder=Path(options.html).parent),
+        )
     if options.folded:
         output.write(options.folded, "".join(f"{line}\n" for line in stacks.folded()))
     if options.speedscope:

@@ -37,7 +37,7 @@ from sframe_unwind.cli.file_name import file_name
 from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.pager import paged
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
-from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.errors import FileError, MissingExtraError, SFrameError
 from sframe_unwind.report import frame_picture
 from sframe_unwind.report.listing import Listing, to_json

@@ -120,7 +120,7 @@ def _missing(paths: Sequence[str]) -> int:
 def _survey(options: argparse.Namespace, store: Store) -> None:
     plan = SurveyPlan(options.convert, "code" in (options.against or ()), options.most_code, options.compact)
     if plan.code:
-        from sframe_unwind.code.lifting import check_installed  # most surveys do without the interpreter
+        from sframe_unwind.code.decode.lifting import check_installed  # most surveys do without the interpreter
 
         check_installed()
     report = _Report(total_size(options.paths))
@@ -180,7 +180,7 @@ def _show(options: argparse.Namespace, store: Store) -> int:
     if options.html:
         from sframe_unwind.survey.page import page
 
-        write(options.html, page(store, plan, __version__))
+        write(options.html, page(store, plan, __version__, Path(options.html).parent))
     if errors := summary.internal_errors(store, plan):
         path, why = errors[0]
         more = f" (and {counted(len(errors) - 1, 'more file')})" if len(errors) > 1 else ""

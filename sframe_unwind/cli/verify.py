@@ -21,9 +21,11 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 from sframe_unwind import __version__, baseline
 from sframe_unwind.cli.file_name import file_name
+from sframe_unwind.cli.function_options import add_functions, extents
 from sframe_unwind.cli.guarded import Item, guarded, status_of
 from sframe_unwind.cli.numbers import add_jobs
 from sframe_unwind.cli.output import check_writable, write
@@ -41,6 +43,7 @@ _COMMAND = "verify"
 EXAMPLES = """\
   sframe-unwind verify ./program libfoo.so libbar.a module.ko
   sframe-unwind verify --against code /usr/lib/libfoo.so
+  sframe-unwind verify --against code ./program --function main --function 0x1185
   sframe-unwind verify --against dwarf --against code -j 4 ./program
   sframe-unwind verify --against orc --against code vmlinux
   sframe-unwind verify --against code --write-baseline known.json build/
@@ -64,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--why-unknown", action="store_true", help="with --against code: say why it is unknown whether a rule is right"
     )
+    add_functions(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--baseline", metavar="FILE", type=file_name, help="accept the findings that this file has")
     parser.add_argument(
@@ -84,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
         "dwarf" in against, "code" in against, "orc" in against, options.why_unknown, listing=bool(options.html)
     )
     if plan.code:
-        from sframe_unwind.code.lifting import check_installed  # most comparisons do without the interpreter
+        from sframe_unwind.code.decode.lifting import check_installed  # most comparisons do without the interpreter
 
         check_installed()
     for option, path in (("--html", options.html), ("--write-baseline", options.write_baseline)):
@@ -97,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     for item in inputs(options.files, plan.code or plan.orc, progress.tick):
         items.append(item)
         progress.update(len(items), 0, " files found")
-    for found in _answers(items, options.jobs, plan, progress):
+    for found in _answers(items, options.jobs, plan, options.functions, progress):
         progress.clear()
         if isinstance(found, Failure):
             complain(str(found))
@@ -124,25 +128,29 @@ def run(options: argparse.Namespace) -> int:
     if options.html:
         from sframe_unwind.verify.page import page
 
-        write(options.html, page(verdicts, failures, __version__))
+        write(options.html, page(verdicts, failures, __version__, Path(options.html).parent))
     return status_of(failures) or status
 
 
-def _answers(items: Sequence[Item], jobs: int, plan: Plan, progress: Progress) -> Iterator[Verdict | Failure]:
+def _answers(
+    items: Sequence[Item], jobs: int, plan: Plan, functions: Sequence[str], progress: Progress
+) -> Iterator[Verdict | Failure]:
     if jobs == 1 or len(items) <= 1 or not can_fork():
         # The functions of one file are distributed to the processes.
         plan = plan._replace(jobs=jobs, progress=partial(progress.update, what=" functions"))
-        yield from (_answer(item, plan) for item in items)
+        yield from (_answer(item, plan, functions) for item in items)
         return
     progress.update(0, len(items), " files")
-    answers = in_order(partial(_answer, plan=plan), items, min(jobs, len(items)), _output(), progress.tick)
+    answers = in_order(
+        partial(_answer, plan=plan, functions=functions), items, min(jobs, len(items)), _output(), progress.tick
+    )
     for number, (item, found) in enumerate(zip(items, answers), 1):
         yield Failure(item.name, found.why) if isinstance(found, Lost) else found
         progress.update(number, len(items), " files")
 
 
-def _answer(item: Item, plan: Plan) -> Verdict | Failure:
-    return guarded(item, lambda item: answer(item, plan))
+def _answer(item: Item, plan: Plan, functions: Sequence[str]) -> Verdict | Failure:
+    return guarded(item, lambda item: answer(item, plan, partial(extents, functions=functions)))
 
 
 def _output() -> int | None:

@@ -6,17 +6,15 @@ whose sections have the same names and addresses.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.assembly import Part, assembled, plain_header
-from sframe_unwind.elf.constants import SHT_NOBITS, SHT_NOTE, SHT_PROGBITS, SHT_STRTAB, SHT_SYMTAB, SYMBOL
-from sframe_unwind.elf.records import SectionHeader
+from sframe_unwind.elf.constants import SHT_NOBITS, SHT_NOTE, SHT_PROGBITS, SHT_STRTAB, SHT_SYMTAB
+from sframe_unwind.elf.records import SectionHeader, Symbol, encoded
 from sframe_unwind.errors import FileError
-from sframe_unwind.memory import STRUCT_MARKS
 
 _STB_LOCAL, _STT_FUNC = 0, 2
 
@@ -60,16 +58,16 @@ def _kept(program: ElfBinary, section: SectionHeader) -> Part:
 
 def _symbol_table(symbols: Sequence[DebugSymbol], parts: Sequence[Part], byteorder: ByteOrder) -> list[Part]:
     """Return a symbol table and its strings."""
-    entry = struct.Struct(STRUCT_MARKS[byteorder] + SYMBOL)
-    table, strings = [bytes(entry.size)], [b""]
+    table, strings = [Symbol()], [b""]
     ordered = sorted(symbols, key=lambda symbol: symbol.info >> 4 != _STB_LOCAL)  # local ones come first
     at = 1
     for name, address, size, info in ordered:
         number = next((n for n, (_, header, _) in enumerate(parts) if 0 <= address - header.address < header.size), 0)
-        table.append(entry.pack(at, info, 0, number, address, size))
+        table.append(Symbol(name=at, info=info, shndx=number, value=address, size=size))
         strings.append(name.encode("utf-8", "surrogateescape"))
         at += len(strings[-1]) + 1
-    data, names = b"".join(table), b"\0".join(strings) + b"\0"
+    data, names = encoded(table, byteorder), b"\0".join(strings) + b"\0"
     locals_ = 1 + sum(symbol.info >> 4 == _STB_LOCAL for symbol in symbols)
-    header = plain_header(SHT_SYMTAB, data)._replace(link=len(parts) + 1, info=locals_, entry_size=entry.size)
+    entry_size = len(data) // len(table)
+    header = plain_header(SHT_SYMTAB, data)._replace(link=len(parts) + 1, info=locals_, entry_size=entry_size)
     return [Part(b".symtab", header, data), Part(b".strtab", plain_header(SHT_STRTAB, names), names)]

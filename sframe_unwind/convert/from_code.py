@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from sframe_unwind.address import Range, merged, overlap
-from sframe_unwind.code.elf_image import exception_tables, image_of
-from sframe_unwind.code.interpretation import Interpreter
-from sframe_unwind.code.lifting import Lifter
-from sframe_unwind.code.machines import MACHINES
+from sframe_unwind.code.decode.lifting import Lifter
+from sframe_unwind.code.decode.machines import MACHINES
+from sframe_unwind.code.image.elf_image import exception_tables, image_of
+from sframe_unwind.code.interpret.interpretation import Interpreter
 from sframe_unwind.code.rows.function import Rows
 from sframe_unwind.code.rows.starts import functions_of
 from sframe_unwind.code.rows.whole_file import FunctionRows, rows_of_functions

@@ -6,13 +6,10 @@ The start field of each function gets a relocation of 64 bits relative to the fi
 
 from __future__ import annotations
 
-import struct
-
 from sframe_unwind.address import RangeMap
 from sframe_unwind.arch.elf_code import FieldRelocation, relative
 from sframe_unwind.elf import SECTION_NAME, ElfBinary, SectionHeader
 from sframe_unwind.elf.constants import (
-    ENTRY,
     SHF_ALLOC,
     SHF_EXECINSTR,
     SHF_INFO_LINK,
@@ -23,9 +20,8 @@ from sframe_unwind.elf.constants import (
     SHT_SYMTAB,
     SYMBOL,
 )
-from sframe_unwind.elf.records import encoded
+from sframe_unwind.elf.records import RelocationEntry, encoded, layout
 from sframe_unwind.errors import FileError
-from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.sframe import encode
 from sframe_unwind.sframe.constants import Flag
 from sframe_unwind.sframe.encode import TableSpec
@@ -54,16 +50,16 @@ def with_sframe(binary: ElfBinary, table: TableSpec) -> tuple[bytes, bytes]:
         content[field : field + _FIELD_SIZE] = bytes(_FIELD_SIZE)
     symbols = _symbol_table(binary)
     anchors, kind = _anchors(binary, symbols), _relative_relocation(binary)
-    entry = struct.Struct(STRUCT_MARKS[binary.byteorder] + ENTRY)
     relocations = []
     for field, function in zip(fields, table.functions):
         anchor = anchors.get(function.start)
         if anchor is None:
             raise FileError(f"no local symbol in the section with the function at {function.start:#x}")
         symbol, address = anchor
-        relocations.append(entry.pack(field, symbol << 32 | kind, function.start - address))
+        entry = RelocationEntry(offset=field, info=symbol << 32 | kind, addend=function.start - address)
+        relocations.append(entry)
     section = bytes(content)
-    return _copy(binary, section, b"".join(relocations), symbols.number), section
+    return _copy(binary, section, encoded(relocations, binary.byteorder), symbols.number), section
 
 
 def _check_room(binary: ElfBinary) -> None:
@@ -88,7 +84,7 @@ def _copy(binary: ElfBinary, section: bytes, relocations: bytes, symbols: int) -
         places.append(len(content))
         content += part
     headers[header.shstrndx] = old._replace(type=SHT_STRTAB, offset=places[2], size=len(names))
-    entry_size = struct.calcsize("=" + ENTRY)
+    entry_size = layout(RelocationEntry, order).size
     headers += [
         SectionHeader(
             name_offset=own,

@@ -64,32 +64,27 @@ class Room(NamedTuple):
         :param size: size of the section in bytes.
         """
         length = self.section_offset + size - self.offset
-        load = ProgramHeader(
-            type=PT_LOAD,
-            flags=PF_R,
-            offset=self.offset,
-            address=self.address,
-            physical=self.address,
-            file_size=length,
-            memory_size=length,
-            alignment=self.alignment,
-        )
-        place = self.section_address
-        own = ProgramHeader(
-            type=segment,
-            flags=PF_R,
-            offset=self.section_offset,
-            address=place,
-            physical=place,
-            file_size=size,
-            memory_size=size,
-            alignment=ALIGNMENT,
-        )
+        load = _read_only(PT_LOAD, self.offset, self.address, length)._replace(alignment=self.alignment)
+        own = _read_only(segment, self.section_offset, self.section_address, size)
         headers = list(self.program)
         last = max(number for number, header in enumerate(headers) if header.type == PT_LOAD)
         headers.insert(last + 1, load)  # segments are in the order of their addresses
         headers.append(own)
         return _with_table(headers, self.phoff, len(headers) * layout(ProgramHeader, byteorder).size)
+
+
+def _read_only(kind: int, offset: int, address: int, size: int) -> ProgramHeader:
+    """Return the header of a segment that is only read, and is as large in memory as in the file."""
+    return ProgramHeader(
+        type=kind,
+        flags=PF_R,
+        offset=offset,
+        address=address,
+        physical=address,
+        file_size=size,
+        memory_size=size,
+        alignment=ALIGNMENT,
+    )
 
 
 def _with_table(headers: list[ProgramHeader], offset: int, size: int) -> list[ProgramHeader]:
@@ -257,16 +252,7 @@ def _before_the_first_segment(records: Records, alignment: int) -> Room | None:
         for old, new in zip(before, after)
     ]
     program.insert(program.index(next(header for header in program if header.type == PT_LOAD)), first)
-    program[program.index(first)] = ProgramHeader(
-        type=PT_LOAD,
-        flags=PF_R,
-        offset=0,
-        address=address,
-        physical=address,
-        file_size=size,
-        memory_size=size,
-        alignment=alignment,
-    )
+    program[program.index(first)] = _read_only(PT_LOAD, 0, address, size)._replace(alignment=alignment)
     sections = [
         new if new is not old or not number else old._replace(offset=old.offset + alignment)
         for number, (old, new) in enumerate(zip(records.sections, front.sections(moves)))

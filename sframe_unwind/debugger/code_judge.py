@@ -20,7 +20,7 @@ from sframe_unwind.unwind.run_time_match import RunTimeMatch
 from sframe_unwind.unwind_rule import UnwindRule
 
 if TYPE_CHECKING:
-    from sframe_unwind.code.one_address import AddressVerdict, FunctionCode, WrongValue
+    from sframe_unwind.code.judge.one_address import AddressVerdict, FunctionCode, WrongValue
 
 UNKNOWN = "unknown"
 _MAX_SIZE = 1 << 16
@@ -146,7 +146,7 @@ def function_at(
     :param max_size: maximum size of the function, in bytes.
     :raises MissingExtraError: the package that decodes the code is not installed.
     """
-    from sframe_unwind.code.lifting import check_installed
+    from sframe_unwind.code.decode.lifting import check_installed
 
     check_installed()
     if found.rule.cfa is None:
@@ -191,7 +191,7 @@ _known: dict[tuple[str, _Range, bytes, str, tuple[int, ...]], FunctionCode] = {}
 
 
 def _interpreted(process: ProcessCode, place: _Range, code: bytes, name: str, tracked: tuple[int, ...]) -> FunctionCode:
-    from sframe_unwind.code.one_address import FunctionCode
+    from sframe_unwind.code.judge.one_address import FunctionCode
 
     arch = process.modules.arch
     key = arch.name, place, code, name, tracked

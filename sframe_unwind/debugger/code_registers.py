@@ -48,7 +48,7 @@ class RegisterProver:
 
         :param found: the row for the lookup address ``pc``.
         """
-        from sframe_unwind.code.lifting import check_installed
+        from sframe_unwind.code.decode.lifting import check_installed
 
         if self._is_missing or self.is_exhausted:
             return None

@@ -152,7 +152,7 @@ class _Rows:
     @staticmethod
     def _installed() -> bool:
         try:
-            from sframe_unwind.code.lifting import check_installed
+            from sframe_unwind.code.decode.lifting import check_installed
 
             check_installed()
         except MissingExtraError:
@@ -197,7 +197,7 @@ class _Rows:
 
     def _judged(self, at: int, sframe: UnwindRule | None, dwarf: UnwindRule | None, notes: list[Note]) -> int:
         """Take the rule of the code at an instruction; return the bit of its column if the rule changes."""
-        from sframe_unwind.code.proved_cells import proved_cells
+        from sframe_unwind.code.judge.proved_cells import proved_cells
 
         found = self._process.modules.results[at]
         if not isinstance(found, Found) or time.monotonic() > self._until:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from sframe_unwind.address import KERNEL_HALF
 from sframe_unwind.arch import Arch, of_elf
-from sframe_unwind.elf._reader import Reader
 from sframe_unwind.elf.build_id import find_build_id
 from sframe_unwind.elf.constants import PT_GNU_SFRAME, PT_LOAD, PT_NOTE, SHT_GNU_SFRAME, SHT_SYMTAB
+from sframe_unwind.elf.contents import Reader
 from sframe_unwind.elf.mini_debug_info import embedded_file
 from sframe_unwind.elf.padding import Padding
 from sframe_unwind.elf.plt import stubs

@@ -10,7 +10,7 @@ from sframe_unwind.address import Extents, Range
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.index import Index
 from sframe_unwind.cfi.records import CfiFunction, Fde, Records
-from sframe_unwind.elf._reader import Reader
+from sframe_unwind.elf.contents import Reader
 from sframe_unwind.elf.relocation import Relocations
 from sframe_unwind.elf.rewritten import BOLT_ORIGINAL
 from sframe_unwind.elf.section_addresses import Layout

@@ -6,7 +6,7 @@ Fedora and its descendants put it into stripped programs and libraries.
 from __future__ import annotations
 
 from sframe_unwind.decompression import DecompressionError, whole
-from sframe_unwind.elf._reader import Reader
+from sframe_unwind.elf.contents import Reader
 
 _SECTION = ".gnu_debugdata"
 _MAX_SIZE = 1 << 26

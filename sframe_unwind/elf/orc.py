@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sframe_unwind.elf._reader import Reader
+from sframe_unwind.elf.contents import Reader
 from sframe_unwind.elf.relocation import Relocations
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import FileError

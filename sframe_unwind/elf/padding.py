@@ -6,8 +6,8 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from sframe_unwind.elf._reader import Reader
 from sframe_unwind.elf.constants import SHF_EXECINSTR
+from sframe_unwind.elf.contents import Reader
 
 _MOST = 4096
 """Maximum size of the padding between two functions in bytes: one page."""

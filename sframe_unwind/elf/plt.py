@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from sframe_unwind.arch import of_elf
 from sframe_unwind.arch.elf_code import ElfCode
-from sframe_unwind.elf._reader import Reader
 from sframe_unwind.elf.constants import ENTRY, SHT_RELA, SYMBOL
+from sframe_unwind.elf.contents import Reader
 from sframe_unwind.elf.records import SectionHeader
 from sframe_unwind.elf.symbols import Symbol
 

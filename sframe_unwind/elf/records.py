@@ -150,12 +150,12 @@ class CompressionHeader(NamedTuple):
 class Symbol(NamedTuple):
     """``Elf64_Sym``."""
 
-    name: int
-    info: int
-    other: int
-    shndx: int
-    value: int
-    size: int
+    name: int = 0
+    info: int = 0
+    other: int = 0
+    shndx: int = 0
+    value: int = 0
+    size: int = 0
 
 
 class RelocationEntry(NamedTuple):

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.arch import ARCHES
 from sframe_unwind.arch.elf_code import FieldRelocation
-from sframe_unwind.elf._reader import Reader
 from sframe_unwind.elf.constants import ENTRY, SHN_LORESERVE, SHN_XINDEX, SHT_REL, SHT_RELA, SHT_SYMTAB_SHNDX, SYMBOL
+from sframe_unwind.elf.contents import Reader
 from sframe_unwind.elf.records import SectionHeader
 from sframe_unwind.errors import FileError, FormatError
 from sframe_unwind.sframe.section import Section

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sframe_unwind.address import find_range
-from sframe_unwind.elf._reader import Reader
 from sframe_unwind.elf.constants import SHF_ALLOC, SHF_EXECINSTR, SHF_TLS
+from sframe_unwind.elf.contents import Reader
 
 _FIRST = 0x1000
 _GAP = 64

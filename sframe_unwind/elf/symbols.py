@@ -8,8 +8,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from sframe_unwind.address import Range
-from sframe_unwind.elf._reader import Reader
 from sframe_unwind.elf.constants import SHT_DYNSYM, SHT_SYMTAB, SYMBOL
+from sframe_unwind.elf.contents import Reader
 from sframe_unwind.elf.records import SectionHeader
 from sframe_unwind.elf.relocation import symbol_values
 from sframe_unwind.elf.section_addresses import Layout

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sframe_unwind.address import Range, gaps, merged
-from sframe_unwind.code.code_relocations import CodeRelocations
-from sframe_unwind.code.judgement import Judgement
-from sframe_unwind.code.one_address import FunctionCode
+from sframe_unwind.code.image.code_relocations import CodeRelocations
+from sframe_unwind.code.judge.judgement import Judgement
+from sframe_unwind.code.judge.one_address import FunctionCode
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.errors import MissingExtraError, counted
 from sframe_unwind.lint import catalogue as c

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
+from sframe_unwind.address import Range, find_range, merged
 from sframe_unwind.lint.catalogue import Level, Rule
 from sframe_unwind.lint.findings import Finding
 
@@ -77,7 +79,33 @@ class FileReport(NamedTuple):
     file: str
     sections: tuple[SectionReport, ...]
 
+    def within(self, ranges: Sequence[Range]) -> FileReport:
+        """Return the report about some functions: their losses and findings, and what refuses the section as a whole.
+
+        :param ranges: start and end address of each function.
+        """
+        covered = merged(ranges)
+
+        def is_inside(address: int | None) -> bool:
+            return address is not None and find_range(covered, address) is not None
+
+        return self._replace(
+            sections=tuple(
+                section._replace(
+                    judgements=tuple(_within(judgement, is_inside) for judgement in section.judgements),
+                    findings=tuple(shown for shown in section.findings if is_inside(shown.finding.function)),
+                )
+                for section in self.sections
+            )
+        )
+
     @property
     def findings(self) -> list[Shown]:
         """The findings of all sections."""
         return [shown for section in self.sections for shown in section.findings]
+
+
+def _within(judgement: Judgement, is_inside: Callable[[int | None], bool]) -> Judgement:
+    losses = tuple(loss for loss in judgement.losses if is_inside(loss.start))
+    is_whole = judgement.outcome is Outcome.LOSES and not losses
+    return judgement._replace(losses=losses, outcome=Outcome.ACCEPTED if is_whole else judgement.outcome)

@@ -10,20 +10,25 @@ from sframe_unwind.perf.judging import Verdict
 from sframe_unwind.perf.methods import TITLES
 from sframe_unwind.perf.summary import Summary
 from sframe_unwind.perf.text import sentence
-from sframe_unwind.report.page import filled
+from sframe_unwind.report.page import filled, page_of_functions
 from sframe_unwind.report.terminal import printable
 
 TEMPLATE = Path(__file__).with_name("page.html")
 
 
-def page(summary: Summary, tree: CallTree, advice: Sequence[str], recording: str, version: str) -> str:
+def page(
+    summary: Summary, tree: CallTree, advice: Sequence[str], recording: str, version: str, folder: Path | None = None
+) -> str:
     """Return the HTML page.
 
     :param tree: the stacks by the methods of ``summary``.
     :param advice: sentences about how more stacks can become complete.
     :param recording: the path of the recording.
     :param version: version of this project.
+    :param folder: of the page: it links to the pages of ``show`` there; ``None``: to none.
     """
+    modules = {one.name.module for one in summary.blockers()} if folder is not None else set()
+    shown = {printable(path): found for path in modules if folder and (found := page_of_functions(path, folder))}
     nodes = tree.to_json()
     nodes["texts"] = [printable(text) for text in nodes["texts"]]
     data = {
@@ -41,6 +46,7 @@ def page(summary: Summary, tree: CallTree, advice: Sequence[str], recording: str
             [one.samples, one.method, printable(one.name.function), printable(one.name.module), one.explanation]
             for one in summary.blockers()
         ],
+        "show": shown,
         "threads": [[one.samples, one.pid, one.tid, printable(one.name), *one.complete] for one in summary.threads()],
         "tree": nodes,
     }

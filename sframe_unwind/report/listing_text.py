@@ -63,7 +63,7 @@ class _Lines:
         used = {cells for row in listing.rows if row.begins for cells in row.rules if cells is not None}
         self._widths = [max([least, *map(len, column)]) for least, column in zip(_LEAST, zip(*used))] or list(_LEAST)
         self._blank = " " * (sum(self._widths) + len(self._widths) - 1)
-        self._digits = max((len(f"{row.address:x}") for row in listing.rows), default=1)
+        self._digits = len(f"{listing.start + listing.size:x}")
         self._raw_width = max((len(row.raw) for row in listing.rows), default=0) * 2 if form.raw else 0
         self._without_rules = _GAP.join([self._blank] * len(listing.columns))
 

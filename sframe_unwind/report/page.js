@@ -12,6 +12,10 @@ function make(tag, properties, ...children) {
   return element;
 }
 
+/* A link to a function on the page of `show`; none (null) where that page is not beside this one. */
+const instructionsOf = (page, place) =>
+  (page ? make("a", { href: page + (place ? `#${encodeURIComponent(place)}` : "") }, "instructions") : null);
+
 /* A list that shows a page of its items, and more when asked to. */
 function paged(target, items, render, wrap) {
   let count = 0;

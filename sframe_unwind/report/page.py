@@ -7,9 +7,21 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 _HERE = Path(__file__).parent
 _STYLE, _SCRIPT, _DATA = "@STYLE@", "@SCRIPT@", "@DATA@"
+
+
+def page_of_functions(file: str, folder: Path) -> str:
+    """Return the relative address of the page of ``show`` for a file, if it is in the folder of another page.
+
+    :param file: path of the file.
+    :param folder: the folder of the page that links to it.
+    :return: empty: it is not there.
+    """
+    name = Path(file).name + ".show.html"
+    return quote(name) if (folder / name).is_file() else ""
 
 
 def filled(template: Path, data: Mapping[str, Any], version: str) -> str:

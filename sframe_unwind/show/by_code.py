@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from sframe_unwind.code.checking import Checker
-from sframe_unwind.code.findings import DWARF, SFRAME, CodeVerdict, Finding, Unknown, counted
-from sframe_unwind.code.judgement import Judgement, Judgements
-from sframe_unwind.code.proved_cells import proved_cells
-from sframe_unwind.code.ranges import CodeRange
-from sframe_unwind.code.whole_file import check_functions
+from sframe_unwind.code.image.ranges import CodeRange
+from sframe_unwind.code.judge.findings import DWARF, SFRAME, CodeVerdict, Finding, Unknown, counted
+from sframe_unwind.code.judge.judgement import Judgement, Judgements
+from sframe_unwind.code.judge.proved_cells import proved_cells
+from sframe_unwind.code.judge.whole_file import check_functions
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.errors import counted as number_of
 from sframe_unwind.report import listing
@@ -21,14 +18,11 @@ from sframe_unwind.report.rule_cells import VALUES, RuleCells
 from sframe_unwind.show.functions import Functions
 from sframe_unwind.show.tables import Tables
 from sframe_unwind.verify.code_check import checker_of, side_of
+from sframe_unwind.verify.needed import needed
 from sframe_unwind.verify.plan import Plan
 from sframe_unwind.verify.terms import SIDES
 
 _TABLES = {SFRAME: listing.SFRAME, DWARF: listing.DWARF}
-_MOST_CALLED = 256
-"""Maximum number of functions that are checked to learn how they return, apart from those that are shown."""
-_SPLIT_OFF = (".cold", ".part")
-"""Suffixes of the names that compilers give to parts that they split off a function."""
 
 
 class FunctionByCode(NamedTuple):
@@ -106,7 +100,7 @@ class CodeColumns:
         self._binary = binary
         wanted = frozenset(at for part in shown or functions.all() for at in range(*part))
         checker = checker_of(binary, tables.sframe, Plan(why_unknown=True), wanted)
-        only = None if shown is None else sorted(_needed(checker, functions, shown))
+        only = None if shown is None else needed(checker, binary, shown)
         self._found = check_functions(checker, jobs, only=only)
         self._findings = _by_address(self._found.findings)
         self._unknown = _by_address(self._found.unknown)
@@ -120,39 +114,6 @@ class CodeColumns:
             findings=self._findings,
             unknown=self._unknown,
         )
-
-
-def _needed(checker: Checker, functions: Functions, shown: Sequence[CodeRange]) -> set[int]:
-    """Return the numbers of the functions to check: those to show, and those that determine what they do.
-
-    These are the called functions, which may not return, and the function of which a compiler split off a part.
-    """
-    ranges, sweeps = checker.interpreter.ranges, checker.interpreter.sweeps
-    found: set[int] = set()
-    waiting: deque[int] = deque()
-
-    def add(address: int) -> None:
-        part = ranges.find(address)
-        if part is not None:
-            number = bisect_left(ranges.starts, part.start)
-            if number not in found:
-                found.add(number)
-                waiting.append(number)
-
-    for part in shown:
-        first = max(bisect_left(ranges.starts, part.start), 0)
-        for address in (part.start, *ranges.starts[first : bisect_left(ranges.starts, part.end)]):
-            add(address)
-        name = functions.name(part.start)
-        for suffix in _SPLIT_OFF:
-            if suffix in name:
-                for address in functions.symbols.addresses(name.partition(suffix)[0]):
-                    add(address)
-    most = len(found) + _MOST_CALLED
-    while waiting and len(found) < most:
-        for _, target in sweeps.sweep(ranges[waiting.popleft()]).calls():
-            add(target)
-    return found
 
 
 def _by_address(found: Iterable[Finding] | Iterable[Unknown]) -> dict[int, list]:  # type: ignore[type-arg]

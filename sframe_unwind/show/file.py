@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from sframe_unwind.address import find_range
 from sframe_unwind.cfi.rules import NoRule
-from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.elf import ElfBinary, SectionHeader
 from sframe_unwind.elf.constants import SHF_EXECINSTR
+from sframe_unwind.errors import FileError
 from sframe_unwind.report.demangle import demangle
 from sframe_unwind.report.frame_picture import Picture, pictures
 from sframe_unwind.report.listing import CODE, DIFFERS, DWARF, ODD, PLAIN, SFRAME, Extra, Listing, Note, Row, SourceLine
@@ -23,7 +24,9 @@ from sframe_unwind.show.tables import Column, Rule, Tables
 from sframe_unwind.source.debug_info import Place
 from sframe_unwind.unwind_rule import UnwindRule
 
-_SFRAME_BIT, _DWARF_BIT, _CODE_BIT = 1, 2, 4
+_CODE_BIT = 4
+_new = tuple.__new__
+"""Makes named tuples without the function that names their fields; see :mod:`sframe_unwind.show.instructions`."""
 
 
 class Options(NamedTuple):
@@ -54,9 +57,13 @@ class ShownFile:
         """What is added to an address as tools show it, to get the one that the layout gives."""
 
     def listing(self, part: CodeRange, options: Options = Options()) -> Listing:  # noqa: B008  # it cannot change
-        """Return the listing of a function."""
+        """Return the listing of a function.
+
+        :raises FileError: its code is not in the file.
+        """
         code = find_range(self._code, part.start)
-        assert code is not None
+        if code is None:
+            raise FileError(f"{self.functions.shown(part.start)} is in no section with code")
         self._offset = code.start if self.relative else 0
         sframe, dwarf = self.tables.columns(part)
         by_code = options.code.of(part) if options.code is not None else None
@@ -144,16 +151,16 @@ class _Rows:
 
         :param code: the section with the function.
         """
-        file, part, changes = self._file, self._part, self._changes()
+        file, changes = self._file, self._changes()
         base = code.start if file.relative else 0
         starts = sorted(changes)
         following = 0
         with_relocations = file.relative
         quiet = self._source is None and self._by_code is None and not self._labels and not with_relocations
-        for address, raw, text in file.instructions.of(code.part(*part), part.start - base):
+        for address, raw, text in self._instructions(code, base, starts):
             at = address + base
             if quiet and not self._differs and (following == len(starts) or starts[following] >= at + len(raw)):
-                yield Row(address, raw, text, self._cells, 0)
+                yield _new(Row, (address, raw, text, self._cells, 0, PLAIN))
                 continue
             relocations = fields.between(code.number, address, address + len(raw)) if with_relocations else ()
             yield self._row(Instruction(address, raw, text), at, changes.get(at, 0), relocations)
@@ -162,6 +169,13 @@ class _Rows:
                 following += 1
                 if inside > at:
                     yield self._row(Instruction(inside - base, b"", ""), inside, changes[inside], ())
+
+    def _instructions(self, code: _Code, base: int, starts: Sequence[int]) -> Iterator[Instruction]:
+        """Yield the instructions; without a disassembler, pieces of bytes that end where a row begins."""
+        found, (start, end) = self._file.instructions, self._part
+        cuts = [] if found.has_texts else [at for at in starts if at > start]
+        for low, high in zip([start, *cuts], [*cuts, end]):
+            yield from found.of(code.part(low, high), low - base)
 
     def _changes(self) -> dict[int, int]:
         """Return the addresses at which a column has a row, and which columns do as bits."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import FileError
 from sframe_unwind.show.tables import Tables
+
+_BEYOND = 1 << 64
+"""Larger than every address."""
 
 
 class Functions:
@@ -47,11 +50,9 @@ class Functions:
     def around(self, address: int) -> CodeRange:
         """Return the extent of the function that contains an address.
 
-        :raises FileError: the address is in no code, or nothing tells where the function begins and ends.
+        :raises FileError: the address is in no function and no code, or nothing tells where the function begins.
         """
-        limit = self._code_end(address)
-        if limit is None:
-            raise FileError(f"{self.shown(address)} is in no section with code")
+        limit = self._code_end(address) or _BEYOND
         symbol = self.symbols.find(address)
         if symbol is not None and symbol[0].size:
             start, end = symbol[0].address, symbol[0].address + symbol[0].size
@@ -60,6 +61,8 @@ class Functions:
         if entries:
             start, end = max(entries)
             return CodeRange(start, min(end, limit))
+        if limit == _BEYOND:
+            raise FileError(f"{self.shown(address)} is in no section with code")
         if symbol is None:
             raise FileError(f"{self.shown(address)}: neither unwind data nor a symbol tells where its function begins")
         start = symbol[0].address
@@ -67,10 +70,10 @@ class Functions:
 
     def _next_start(self, address: int) -> int:
         """Return where the next symbol or entry begins after an address; it is beyond all code if there is none."""
-        entry = bisect_right(self._described, (address, 1 << 64))
+        entry = bisect_right(self._described, (address, _BEYOND))
         following = [self._described[entry][0]] if entry < len(self._described) else []
         symbol = self.symbols.next_start(address)
-        return min([*following, *([] if symbol is None else [symbol])], default=1 << 64)
+        return min([*following, *([] if symbol is None else [symbol])], default=_BEYOND)
 
     def labels(self, part: CodeRange) -> dict[int, tuple[str, ...]]:
         """Return the names of the symbols that begin inside a function, by address."""

@@ -6,13 +6,17 @@ from collections.abc import Iterator
 from typing import Any, Callable, NamedTuple
 
 from sframe_unwind.arch import Arch
-from sframe_unwind.code.machines import MACHINES
+from sframe_unwind.code.decode.machines import MACHINES
 
 NameOf = Callable[[int], str]
 """Returns the symbol and the offset for an address, as ``main+0x10``; empty: no symbol covers it."""
 
 _PIECE = 8
 """Number of bytes in a line, if nothing tells where an instruction of a machine with other sizes ends."""
+
+
+_new = tuple.__new__
+"""Makes named tuples without the function that names their fields: there are 300,000 of each kind in a C library."""
 
 
 class Instruction(NamedTuple):
@@ -49,21 +53,24 @@ class Instructions:
             return
         texts, written, reference = self._texts, self._machine.objdump_text, self._machine.reference
         for at, size, mnemonic, operands in self._decoder.disasm_lite(code, address):
-            key = mnemonic, operands
-            text = texts.get(key)
-            if text is None:
-                text = texts[key] = written(mnemonic, operands)
             end = at + size
-            target = reference(text, end) if "0x" in text else None
-            if target is not None:
-                text += self._named(target, text)
-            yield Instruction(at, code[at - address : end - address], text)
+            text = texts.get((mnemonic, operands))
+            if text is None:
+                text = written(mnemonic, operands)
+                if "0x" not in text or reference(text, end) is None:
+                    texts[mnemonic, operands] = text
+                else:  # the name depends on the place
+                    text = self._named(text, end)
+            yield _new(Instruction, (at, code[at - address : end - address], text))
 
-    def _named(self, target: int, text: str) -> str:
+    def _named(self, text: str, end: int) -> str:
+        """Return an instruction with the name of the address to which it refers, as far as known."""
+        target = self._machine.reference(text, end)
+        assert target is not None
         name = self._name_of(target)
         if f"{target:#x}" in text:
-            return f" <{name}>" if name else ""
-        return f"  # {target:#x}" + (f" <{name}>" if name else "")
+            return f"{text} <{name}>" if name else text
+        return f"{text}  # {target:#x}" + (f" <{name}>" if name else "")
 
     def _pieces(self, code: bytes, address: int) -> Iterator[Instruction]:
         sizes = self._machine.sizes

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.report.listing import DWARF, PLAIN, UNKNOWN, Listing, Row
 from sframe_unwind.report.page import filled
 from sframe_unwind.report.rule_cells import VALUES

@@ -10,8 +10,8 @@ from typing import NamedTuple, Union
 from sframe_unwind.address import Range
 from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.cfi.rules import CfiRules, NoRule, differences
-from sframe_unwind.code.judgement import ScaledRule, SumRule
-from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.code.image.ranges import CodeRange
+from sframe_unwind.code.judge.judgement import ScaledRule, SumRule
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.cfi import CfiProblem
 from sframe_unwind.errors import FormatError, NoSFrameError, UnsupportedExpressionError, counted

@@ -18,7 +18,7 @@ from pathlib import PurePath
 from typing import Any, Callable, NamedTuple
 
 from sframe_unwind import __version__
-from sframe_unwind.code.lifting import check_installed
+from sframe_unwind.code.decode.lifting import check_installed
 from sframe_unwind.errors import MissingExtraError, SFrameError
 from sframe_unwind.survey.finding import FoundFile
 from sframe_unwind.survey.judging import judge

@@ -13,7 +13,7 @@ from io import BytesIO
 
 from sframe_unwind import elf, internal_error
 from sframe_unwind.address import RangeMap, merged, overlap
-from sframe_unwind.code.findings import DWARF, NONE, SFRAME
+from sframe_unwind.code.judge.findings import DWARF, NONE, SFRAME
 from sframe_unwind.convert.kinds import DWARF as FROM_DWARF
 from sframe_unwind.convert.kinds import SFRAME as FROM_SFRAME
 from sframe_unwind.convert.to_sframe import USUAL_ROWS, Conversion, Wanted, conversion

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sframe_unwind.report.page import filled
+from sframe_unwind.report.page import filled, page_of_functions
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.survey.plots import histogram
 from sframe_unwind.survey.store import Store
@@ -18,10 +18,11 @@ _MOST = 20_000
 """Maximum number of rows of a table on the page."""
 
 
-def page(store: Store, plan: int, version: str) -> str:
+def page(store: Store, plan: int, version: str, folder: Path | None = None) -> str:
     """Return an HTML page that shows the results of a survey.
 
     :param version: version of this project.
+    :param folder: of the page: it links to the pages of ``show`` there; ``None``: to none.
     """
     tables = {table.name: read(store, table, plan) for table in TABLES if table.name not in _LEFT_OUT}
     (tool, text), *_ = store.rows("SELECT tool, plan FROM plans WHERE id = ?", (plan,))
@@ -29,6 +30,7 @@ def page(store: Store, plan: int, version: str) -> str:
     data = {
         "plan": text,
         "tool": tool,
+        "show": _shown(*tables["files"], folder) if folder is not None else {},
         "runs": [f"{workers}: {seconds:.0f} s" for workers, seconds in runs],
         "tables": [
             {
@@ -45,6 +47,12 @@ def page(store: Store, plan: int, version: str) -> str:
     }
     plots = "".join(_plots(*tables["files"]))
     return filled(TEMPLATE, data, version).replace("@PLOTS@", plots)
+
+
+def _shown(names: list[str], rows: list[tuple[Any, ...]], folder: Path) -> dict[str, str]:
+    """Return the pages of ``show`` in a folder, by the path of the file."""
+    paths = (str(row[names.index("path")]) for row in rows)
+    return {printable(path): found for path in paths if (found := page_of_functions(path, folder))}
 
 
 def _cell(value: Any) -> Any:

@@ -6,16 +6,16 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from sframe_unwind.code.checking import Checker
-from sframe_unwind.code.elf_image import exception_tables, image_of
-from sframe_unwind.code.findings import DWARF, ORC, SFRAME, CodeVerdict, Verdicts
-from sframe_unwind.code.interpretation import Interpreter
-from sframe_unwind.code.judgement import Judgement
-from sframe_unwind.code.lifting import Lifter
-from sframe_unwind.code.machines import MACHINES
-from sframe_unwind.code.ranges import CodeRanges
-from sframe_unwind.code.tables import RuleTable
-from sframe_unwind.code.whole_file import check_functions
+from sframe_unwind.code.decode.lifting import Lifter
+from sframe_unwind.code.decode.machines import MACHINES
+from sframe_unwind.code.image.elf_image import exception_tables, image_of
+from sframe_unwind.code.image.ranges import CodeRanges
+from sframe_unwind.code.interpret.interpretation import Interpreter
+from sframe_unwind.code.judge.checking import Checker
+from sframe_unwind.code.judge.findings import DWARF, ORC, SFRAME, CodeVerdict, Verdicts
+from sframe_unwind.code.judge.judgement import Judgement
+from sframe_unwind.code.judge.tables import RuleTable
+from sframe_unwind.code.judge.whole_file import check_functions
 from sframe_unwind.elf import SECTION_NAME, ElfBinary
 from sframe_unwind.elf.cfi import EH_FRAME
 from sframe_unwind.elf.section_addresses import FileAddress
@@ -23,6 +23,7 @@ from sframe_unwind.errors import FileError
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.verify.code_report import CodeFinding, CodeReport, report
 from sframe_unwind.verify.code_tables import CfiTable, OrcRules, SFrameTable, function_ranges
+from sframe_unwind.verify.needed import chosen, needed
 from sframe_unwind.verify.plan import Plan
 from sframe_unwind.verify.terms import Side
 from sframe_unwind.verify.verdict import Disagreement, Function, Line, Outcome, Verdict, Words
@@ -44,7 +45,13 @@ def check_elf(
     :raises SFrameError: the package that decodes the code is not installed.
     """
     sframe = SFrameTable(sections) if sections else None
-    found = check_functions(checker_of(binary, sframe, plan, wanted), plan.jobs, plan.progress)
+    checker = checker_of(binary, sframe, plan, wanted)
+    if plan.only is None:
+        found = check_functions(checker, plan.jobs, plan.progress)
+    else:
+        found = check_functions(
+            checker, plan.jobs, only=needed(checker, binary, plan.only), reported=chosen(checker, plan.only)
+        )
     entries = len(sframe.ranges()) if sframe is not None and sframe.is_divided else None
     return found._replace(sframe_entries=entries)
 

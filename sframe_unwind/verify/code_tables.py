@@ -10,9 +10,9 @@ from sframe_unwind.address import Range, RangeMap, gaps, merged, overlap
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.cfi.rules import CfiRules, NoRule, Said
-from sframe_unwind.code.judgement import RowRule, ScaledRule, SumRule
-from sframe_unwind.code.ranges import CodeRange
-from sframe_unwind.code.tables import NO_ROWS, Rows
+from sframe_unwind.code.image.ranges import CodeRange
+from sframe_unwind.code.judge.judgement import RowRule, ScaledRule, SumRule
+from sframe_unwind.code.judge.tables import NO_ROWS, Rows
 from sframe_unwind.elf.cfi import CfiProblem, FileCfi
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import FormatError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from sframe_unwind.address import Range, gaps, merged, overlap
@@ -42,12 +42,20 @@ class Comparison:
     """Compares the SFrame of a file with its DWARF CFI; the attributes have the results.
 
     :param sections: the SFrame.
+    :param only: the functions to compare; ``None``: all.
     :param progress: called with the number of functions that have been compared, and with their total number.
     :raises FormatError: the CFI is malformed as a whole, or too many functions claim the same rows or code.
     """
 
-    def __init__(self, binary: ElfBinary, sections: list[Section], progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        binary: ElfBinary,
+        sections: list[Section],
+        progress: Progress | None = None,
+        only: Sequence[Range] | None = None,
+    ) -> None:
         self._binary = binary
+        self._only = None if only is None else merged(only)
         self._arch = binary.arch
         self._cfi = cfi = binary.cfi
         self._layout = layout = binary.layout
@@ -78,7 +86,7 @@ class Comparison:
         ]
         # Most functions have the same range on both sides.  These ranges need no search among the merged ones, here and
         # in :meth:`_in_part`.
-        only_in_cfi = set(by_cfi).difference(by_sframe)
+        only_in_cfi = {key for key in set(by_cfi).difference(by_sframe) if self._is_wanted(*key)}
         functions += [(key[0], self._dwarf_only(key)) for key in sorted(only_in_cfi) if not overlap([key], covered)]
         functions += self._in_part(described, covered)
         self.functions = tuple(function for _, function in sorted(functions, key=lambda pair: pair[0]))
@@ -91,6 +99,9 @@ class Comparison:
             # For code that `ld -r` discards, the FDE stays, without the relocation that gave it an address in code.
             listed = [one for one in listed if self._layout.code_end(one.start) is not None]
             self._malformed = [one for one in self._malformed if self._layout.code_end(one.start) is not None]
+        if self._only is not None:
+            listed = [one for one in listed if self._is_wanted(one.start, one.end)]
+            self._malformed = [one for one in self._malformed if self._is_wanted(one.start, one.end)]
         described = []
         for function in sorted(listed, key=lambda function: function.start):
             try:
@@ -100,6 +111,9 @@ class Comparison:
             else:
                 described.append(function)
         return described
+
+    def _is_wanted(self, start: int, end: int) -> bool:
+        return self._only is None or bool(overlap([(start, end)], self._only))
 
     def _compare(self, function: table.Function) -> Function:
         key = function.start, function.end

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Callable, NamedTuple, TypeVar
 
 from sframe_unwind import elf
+from sframe_unwind.address import Range
 from sframe_unwind.elf import ElfBinary, archive
 from sframe_unwind.elf.cfi import DEBUG_FRAMES, EH_FRAME
 from sframe_unwind.elf.reader import FileReader, file_type, is_directory, open_file
@@ -72,9 +73,17 @@ def inputs(names: list[str], with_cfi: bool = False, tick: Tick = lambda: None) 
             yield Failure(name, f"nothing with a {table} section in it")
 
 
-def answer(item: Input | Failure, plan: Plan = Plan()) -> Verdict | Failure:  # noqa: B008  # it cannot change
-    """Verify one file."""
-    return examined(item, lambda binary: verify_elf(binary, plan))
+def answer(
+    item: Input | Failure,
+    plan: Plan = Plan(),  # noqa: B008  # it cannot change
+    only: Callable[[ElfBinary], tuple[Range, ...] | None] | None = None,
+) -> Verdict | Failure:
+    """Verify one file.
+
+    :param only: returns the functions of the file to report, see :attr:`Plan.only`.
+    """
+    chosen = only or (lambda _: plan.only)
+    return examined(item, lambda binary: verify_elf(binary, plan._replace(only=chosen(binary))))
 
 
 def examined(item: Input | Failure, examine: Callable[[ElfBinary], Result]) -> Result | Failure:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from sframe_unwind.address import merged, overlap
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi import agreement
-from sframe_unwind.code.explanation import vector_lengths
-from sframe_unwind.code.findings import DWARF, SFRAME
-from sframe_unwind.code.judgement import RowRule, SumRule
-from sframe_unwind.code.ranges import CodeRange
-from sframe_unwind.code.tables import RuleTable
+from sframe_unwind.code.image.ranges import CodeRange
+from sframe_unwind.code.judge.explanation import vector_lengths
+from sframe_unwind.code.judge.findings import DWARF, SFRAME
+from sframe_unwind.code.judge.judgement import RowRule, SumRule
+from sframe_unwind.code.judge.tables import RuleTable
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.errors import FileError
 from sframe_unwind.sframe.section import Section

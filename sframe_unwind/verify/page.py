@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sframe_unwind.code.findings import ORC, TITLES
-from sframe_unwind.code.judgement import Judgement
+from sframe_unwind.code.judge.findings import ORC, TITLES
+from sframe_unwind.code.judge.judgement import Judgement
 from sframe_unwind.elf.section_addresses import FileAddress
-from sframe_unwind.report.page import filled
+from sframe_unwind.report.page import filled, page_of_functions
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.verify.code_report import CodeReport
 from sframe_unwind.verify.inputs import Failure
@@ -24,12 +24,13 @@ OUTCOMES = [*(outcome.value for outcome in Outcome), _NOT_DESCRIBED, _WRONG, _UN
 """The outcomes that have a colour in the map, in the order of the page's list."""
 
 
-def page(verdicts: Sequence[Verdict], failures: Sequence[Failure], version: str) -> str:
+def page(verdicts: Sequence[Verdict], failures: Sequence[Failure], version: str, folder: Path | None = None) -> str:
     """Return an HTML page that shows the findings of all files, and the files that could not be compared.
 
     :param version: version of this project, for the foot of the page.
+    :param folder: of the page: it links to the pages of ``show`` there; ``None``: to none.
     """
-    return filled(TEMPLATE, _Data().of(verdicts, failures), version)
+    return filled(TEMPLATE, _Data(folder).of(verdicts, failures), version)
 
 
 _BY_CODE = {Judgement.WRONG: _WRONG, Judgement.UNKNOWN: _UNKNOWN}
@@ -38,7 +39,8 @@ _BY_CODE = {Judgement.WRONG: _WRONG, Judgement.UNKNOWN: _UNKNOWN}
 class _Data:
     """Makes the data for the page's script: each text occurs once, and is referred to by its number."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
         self._texts: dict[str, int] = {}
 
     def of(self, verdicts: Sequence[Verdict], failures: Sequence[Failure]) -> dict[str, Any]:
@@ -57,6 +59,7 @@ class _Data:
         return {
             "name": printable(verdict.file),
             "label": printable(label),
+            "show": page_of_functions(verdict.file, self._folder) if self._folder is not None else "",
             "relative": any(spot.relative for spot in _spots(verdict)),
             "withDwarf": verdict.compared,
             "known": verdict.known,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sframe_unwind.address import Range
 from sframe_unwind.workers import Progress
 
 
@@ -21,5 +22,7 @@ class Plan(NamedTuple):
     jobs: int = 1
     """Number of processes that interpret the code of one file."""
     progress: Progress | None = None
+    only: tuple[Range, ...] | None = None
+    """The functions to report, by the start and end addresses; ``None``: all."""
     listing: bool = True
     """List the functions of files whose tables are not compared with each other, as pages and surveys do."""

@@ -61,9 +61,9 @@ _LAYERS = {
     ),
     "verify --against code": (
         *(*_READING, *_CFI, *_NAMES),
-        "sframe_unwind.code.lifting.Lifter.__init__",
-        "sframe_unwind.code.interpretation.Interpreter.__init__",
-        "sframe_unwind.code.checking.Checker.result",
+        "sframe_unwind.code.decode.lifting.Lifter.__init__",
+        "sframe_unwind.code.interpret.interpretation.Interpreter.__init__",
+        "sframe_unwind.code.judge.checking.Checker.result",
         "sframe_unwind.verify.code_check.report",
     ),
     "verify --against orc": (
@@ -110,7 +110,7 @@ _LAYERS = {
     ),
     "convert --for linux-user": ("sframe_unwind.convert.to_sframe.target_for",),
     "survey --compact": ("sframe_unwind.convert.to_sframe.compacted",),
-    "survey --against code": ("sframe_unwind.code.checking.Checker.result",),
+    "survey --against code": ("sframe_unwind.code.judge.checking.Checker.result",),
     "survey --html OUT": ("sframe_unwind.survey.page.page",),
     "survey --csv OUT": ("sframe_unwind.cli.survey.as_csv",),
     "survey": (

@@ -7,11 +7,11 @@ import random
 import pytest
 
 from lab.code.witness.running import Witness
-from sframe_unwind.code import agreement
-from sframe_unwind.code.agreement import EXEMPTIONS, Exemption
-from sframe_unwind.code.instruction import Kind
-from sframe_unwind.code.lifting import Lifter
-from sframe_unwind.code.machines import MACHINES
+from sframe_unwind.code.decode import agreement
+from sframe_unwind.code.decode.agreement import EXEMPTIONS, Exemption
+from sframe_unwind.code.decode.instruction import Kind
+from sframe_unwind.code.decode.lifting import Lifter
+from sframe_unwind.code.decode.machines import MACHINES
 from tests.missing import toolchain_needed
 
 UNKNOWN = {

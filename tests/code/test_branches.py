@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from sframe_unwind.code.instruction import INVERSE, Expression, Instruction, Kind
-from sframe_unwind.code.lifting import Lifter
-from sframe_unwind.code.machines import MACHINES
+from sframe_unwind.code.decode.instruction import INVERSE, Expression, Instruction, Kind
+from sframe_unwind.code.decode.lifting import Lifter
+from sframe_unwind.code.decode.machines import MACHINES
 
 ROUNDS = 8
 

@@ -9,8 +9,8 @@ import pytest
 
 from sframe_unwind import elf
 from sframe_unwind.cli import main
-from sframe_unwind.code.findings import DWARF, Finding
-from sframe_unwind.code.judgement import Judgement
+from sframe_unwind.code.judge.findings import DWARF, Finding
+from sframe_unwind.code.judge.judgement import Judgement
 from sframe_unwind.verify.code_check import check_elf
 from tests.code.assembled import assemble
 
@@ -308,3 +308,24 @@ def test_the_return_address_of_the_frame_that_is_gone_to_is_not_wrong(tmp_path: 
     found = Checked("amd64", "\n".join([".text", *_function("f", body, visible=True), ""]), tmp_path)
     assert not found.findings
     assert found.worst["f"] is Judgement.UNKNOWN
+
+
+WITHIN_A_CALL = {
+    "amd64": "sub $24,%rsp;.cfi_def_cfa_offset 32;.byte 0xe8;.cfi_def_cfa_offset {};.long elsewhere-.-4;"
+    ".cfi_def_cfa_offset 32;add $24,%rsp;.cfi_def_cfa_offset 8;ret",
+    "s390x": "stg %r14,112(%r15);.cfi_offset %r14,-48;lay %r15,-160(%r15);.cfi_def_cfa_offset 320;.short 0xc0e5;"
+    ".cfi_def_cfa_offset {};.long 0;.cfi_def_cfa_offset 320;lg %r14,272(%r15);.cfi_restore %r14;"
+    "la %r15,160(%r15);.cfi_def_cfa_offset 160;br %r14",
+}
+"""Functions with a row that begins within a call, whose last byte unwinders look up while the callee runs."""
+
+
+@pytest.mark.parametrize(("machine", "right", "wrong"), [("amd64", 32, 8), ("s390x", 320, 160)])
+def test_a_row_that_begins_within_a_call(machine: str, right: int, wrong: int, tmp_path: Path) -> None:
+    lines = [".text"]
+    for name, offset in (("right", right), ("wrong", wrong)):
+        lines += _function(name, WITHIN_A_CALL[machine].format(offset), visible=True)
+    found = Checked(machine, "\n".join([*lines, ""]), tmp_path)
+    assert found.worst == {"right": Judgement.PROVED, "wrong": Judgement.WRONG}
+    (finding,) = found.findings["wrong"]
+    assert finding.what == "cfa"

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.cli import main
-from sframe_unwind.code import lifting
-from sframe_unwind.code.interpretation import Interpreter
+from sframe_unwind.code.decode import lifting
+from sframe_unwind.code.interpret.interpretation import Interpreter
 from sframe_unwind.elf.section_addresses import FileAddress
 from sframe_unwind.verify import Plan, verify
 from sframe_unwind.verify.page import OUTCOMES, TEMPLATE
@@ -292,7 +292,7 @@ def test_addresses_of_objects_are_of_their_sections(program: Path) -> None:
 def test_user_without_a_name(tmp_path: Path) -> None:
     """`docker run --user 1234`: pyvex asks for the user's name, which no variable and no entry of a database has."""
     script = (
-        "import pwd; from sframe_unwind.code.lifting import check_installed\n"
+        "import pwd; from sframe_unwind.code.decode.lifting import check_installed\n"
         "def unknown(uid): raise KeyError(f'getpwuid(): uid not found: {uid}')\n"
         "pwd.getpwuid = unknown; check_installed(); print('installed')"
     )

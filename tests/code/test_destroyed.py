@@ -12,8 +12,8 @@ from typing import NamedTuple
 import pytest
 
 from sframe_unwind import elf
-from sframe_unwind.code.findings import DWARF
-from sframe_unwind.code.judgement import Judgement
+from sframe_unwind.code.judge.findings import DWARF
+from sframe_unwind.code.judge.judgement import Judgement
 from sframe_unwind.verify.code_check import check_elf
 from tests.code.assembled import assemble
 

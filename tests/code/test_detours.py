@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sframe_unwind.code.findings import DWARF, SFRAME, Counts
+from sframe_unwind.code.judge.findings import DWARF, SFRAME, Counts
 from tests.code.assembled import report_on
 
 FUNCTION = """

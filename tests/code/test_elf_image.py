@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sframe_unwind.code.elf_image import image_of
-from sframe_unwind.code.machines import MACHINES
+from sframe_unwind.code.decode.machines import MACHINES
+from sframe_unwind.code.image.elf_image import image_of
 from sframe_unwind.elf import opened
 from tests.elf.many_sections import many_sections
 from tests.elf.objects import tools_for

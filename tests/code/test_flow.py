@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sframe_unwind.code.findings import DWARF, Counts
+from sframe_unwind.code.judge.findings import DWARF, Counts
 from sframe_unwind.verify.code_report import CodeReport
 from tests.code.assembled import report_on
 

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from lab.code.hostile import check
-from sframe_unwind.code.lifting import Lifter
-from sframe_unwind.code.machines import MACHINES
+from sframe_unwind.code.decode.lifting import Lifter
+from sframe_unwind.code.decode.machines import MACHINES
 from tests.work import at_most_lines
 
 COUNT = 100

@@ -10,15 +10,16 @@ import pytest
 
 from lab.code.witness.encodings import of_file, small_library
 from sframe_unwind import elf
-from sframe_unwind.code import lifting, section_contents, shapes
-from sframe_unwind.code.evaluation import Written
-from sframe_unwind.code.findings import DWARF, Counts, FunctionResult, Unknown
-from sframe_unwind.code.interpretation import Passed
-from sframe_unwind.code.lifting import Lifter
-from sframe_unwind.code.machines import MACHINES
-from sframe_unwind.code.ranges import CodeRanges, Starts
-from sframe_unwind.code.results import Pool, Results
-from sframe_unwind.code.section_contents import SectionContents
+from sframe_unwind.code.decode import lifting, shapes
+from sframe_unwind.code.decode.lifting import Lifter
+from sframe_unwind.code.decode.machines import MACHINES
+from sframe_unwind.code.image import section_contents
+from sframe_unwind.code.image.ranges import CodeRanges, Starts
+from sframe_unwind.code.image.section_contents import SectionContents
+from sframe_unwind.code.interpret.evaluation import Written
+from sframe_unwind.code.interpret.interpretation import Passed
+from sframe_unwind.code.judge.findings import DWARF, Counts, FunctionResult, Unknown
+from sframe_unwind.code.judge.results import Pool, Results
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.verify import Plan, verify
 from sframe_unwind.verify.code_check import check_elf

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lab.code.mutations import fates
-from sframe_unwind.code.judgement import Judgement
+from sframe_unwind.code.judge.judgement import Judgement
 from tests.samples.build import build
 
 MOST = 200

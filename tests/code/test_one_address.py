@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sframe_unwind.arch import amd64
-from sframe_unwind.code.judgement import Judgement
-from sframe_unwind.code.one_address import FunctionCode
+from sframe_unwind.code.judge.judgement import Judgement
+from sframe_unwind.code.judge.one_address import FunctionCode
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
 START = 0x401000

@@ -9,7 +9,7 @@ import pytest
 
 from lab.code.recipes import MACHINES, Planted, planted, source
 from sframe_unwind import elf
-from sframe_unwind.code.findings import DWARF, SFRAME, CodeVerdict, Finding
+from sframe_unwind.code.judge.findings import DWARF, SFRAME, CodeVerdict, Finding
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.verify.code_check import check_elf
 from tests.code.assembled import assemble

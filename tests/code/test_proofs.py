@@ -9,12 +9,12 @@ import pytest
 
 from lab.code.witness.encodings import small_library
 from sframe_unwind import elf
-from sframe_unwind.code import checking
-from sframe_unwind.code.findings import CodeVerdict
-from sframe_unwind.code.interpretation import Interpreter, Run
-from sframe_unwind.code.proofs import Proofs
-from sframe_unwind.code.state import State
-from sframe_unwind.code.walk import walk
+from sframe_unwind.code.interpret.interpretation import Interpreter, Run
+from sframe_unwind.code.interpret.state import State
+from sframe_unwind.code.interpret.walk import walk
+from sframe_unwind.code.judge import checking
+from sframe_unwind.code.judge.findings import CodeVerdict
+from sframe_unwind.code.judge.proofs import Proofs
 from sframe_unwind.verify.code_check import check_elf
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind import elf
-from sframe_unwind.code.findings import DWARF
-from sframe_unwind.code.instruction import CONSTANT
-from sframe_unwind.code.judgement import Judgement
-from sframe_unwind.code.lifting import BASES, Lifter
-from sframe_unwind.code.machines import MACHINES
+from sframe_unwind.code.decode.instruction import CONSTANT
+from sframe_unwind.code.decode.lifting import BASES, Lifter
+from sframe_unwind.code.decode.machines import MACHINES
+from sframe_unwind.code.judge.findings import DWARF
+from sframe_unwind.code.judge.judgement import Judgement
 from sframe_unwind.verify.code_check import check_elf
 from tests.code.assembled import assemble
 

@@ -8,9 +8,9 @@ from collections import defaultdict
 import pytest
 
 from lab.code.witness.encodings import generated, libraries, of_file
-from sframe_unwind.code.lifting import Lifter
-from sframe_unwind.code.machines import MACHINES
-from sframe_unwind.code.machines.base import Shape
+from sframe_unwind.code.decode.lifting import Lifter
+from sframe_unwind.code.decode.machines import MACHINES
+from sframe_unwind.code.decode.machines.base import Shape
 from tests.missing import absent
 
 NAMES = ("amd64", "aarch64", "s390x")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sframe_unwind.code.findings import DWARF
+from sframe_unwind.code.judge.findings import DWARF
 from tests.code.assembled import report_on
 
 LITERALS = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sframe_unwind import elf
-from sframe_unwind.code.findings import DWARF, Counts
+from sframe_unwind.code.judge.findings import DWARF, Counts
 from sframe_unwind.verify.code_check import check_elf
 from tests.code.assembled import assemble
 from tests.elf.objects import run, tools_for

@@ -12,7 +12,7 @@ import pytest
 from lab.code.witness.driver import Case
 from lab.code.witness.encodings import generated, libraries, of_file
 from lab.code.witness.running import Witness
-from sframe_unwind.code.instruction import ADD, CONSTANT, PC_RELATIVE, Instruction, Kind
+from sframe_unwind.code.decode.instruction import ADD, CONSTANT, PC_RELATIVE, Instruction, Kind
 from tests.missing import absent, toolchain_needed
 
 MACHINES = ("amd64", "aarch64", "s390x")
@@ -27,7 +27,7 @@ KNOWN = {
         6261fd087ead28fbffff 6261fd087e6df8 6261fd087e6c8cf8 6261ff08116c2408 62617e09116ff0 62617d087e6e02
         62617c08176e02 6241fd08136c2402 6243fd08166dfe01 62637d08166c24fc01 62637d08156c24f801
         62637d08146c24f001 62637d08176c1cfc01 62e11e085845ea 62e21d08a945ea 62e1fd082e45f5 62e1ff00514df5
-        0fbed4 f30f1e936f3da92e 66ffd0 66ffe7 66480fa0 660fa0
+        0fbed4 f30f1e936f3da92e 66ffd0 66ffe7 66480fa0 660fa0 4c8035413d164aa3
     """,
     "aarch64": """
         618120f8 e00320f8 e1ff21c8 e10320f8 e0ffa0c8 207c20d8 e10300a8 e00b00f8 e003409d 5f541f91 e10b20d9

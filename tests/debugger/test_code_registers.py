@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sframe_unwind.code import lifting
+from sframe_unwind.code.decode import lifting
 from sframe_unwind.debugger import code_registers
 from sframe_unwind.debugger.code_registers import RegisterProver
 

@@ -11,8 +11,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.enums import ENUM_E_MACHINE, ENUM_E_TYPE
 
 from sframe_unwind.arch import ARCHES
-from sframe_unwind.elf._reader import Reader
 from sframe_unwind.elf.constants import SHN_XINDEX
+from sframe_unwind.elf.contents import Reader
 from sframe_unwind.elf.headers import Headers
 from sframe_unwind.elf.machines import machine_name, machine_number, type_name
 from sframe_unwind.elf.records import HEADER_SIZE, encoded, identification

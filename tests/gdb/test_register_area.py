@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind import elf
-from sframe_unwind.code.findings import DWARF, Counts
+from sframe_unwind.code.judge.findings import DWARF, Counts
 from sframe_unwind.verify.code_check import check_elf
 from tests.gdb.compiling import compiled
 from tests.gdb.driver import Debugger, batch

@@ -30,6 +30,12 @@ def test_item_35_bt_ends_where_gdb_ends_and_sframe_bt_does_not(
     assert output.splitlines()[-1] == "end: main; GDB goes on with 'set backtrace past-main on'"
 
 
+def test_item_35_a_context_is_followed_to_a_stack_at_lower_addresses(debugger: Debugger, tmp_path: Path) -> None:
+    executable = compiled("switched_stacks.c", tmp_path, "-O1", "-fno-omit-frame-pointer")
+    shown = "sframe bt -regs pc=$pc,sp=$sp,fp=$rbp"
+    assert _functions(batch(debugger, "break leaf", "run inward", shown, executable=executable))[:6] == INWARD
+
+
 def test_sframe_bt_ends_at_the_number_of_frames_that_are_wanted(debugger: Debugger, tmp_path: Path) -> None:
     executable = compiled("switched_stacks.c", tmp_path, "-O1", "-fno-omit-frame-pointer")
     output = batch(debugger, "break leaf", "run inward", "sframe bt 4", "sframe bt 2", executable=executable)

@@ -47,12 +47,6 @@ def takes_registers(name: str) -> bool:
     return int(version.partition(".")[0]) >= 24
 
 
-def without_provider() -> str | None:
-    """Return the path of the system's LLDB, if it takes no frames."""
-    path, version = _of_the_system()
-    return path if version < FIRST_WITH_PROVIDER else None
-
-
 @functools.cache
 def _of_the_system() -> tuple[str | None, int]:
     """Return the path of the system's LLDB, if there is one, and the first part of its version."""

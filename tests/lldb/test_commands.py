@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,8 @@ from sframe_unwind.sframe.table import Match
 from tests import schemas
 from tests.debugger.lines import is_internal, lines
 from tests.expectations import STOPS, Stop
+from tests.gdb.compiling import tools_for
+from tests.hanging import HANG
 from tests.lldb.debuggers import PROVIDING, find, find_without_provider
 from tests.lldb.driver import IMPORT, answers, batch, call
 from tests.lldb.programs import program
@@ -210,3 +214,35 @@ def test_running_process(name: str) -> None:
         assert " 0 of them by SFrame" in session.run("sframe compare")
         session.run("process kill")
         assert "no stopped process" in session.run("sframe status")
+
+
+CLASSES = """
+namespace space {
+template <class T> struct Box {
+    T value;
+    __attribute__((noinline)) T get(T added) { volatile T kept = added; return kept + value; }
+};
+__attribute__((noinline)) int outer(int n) { Box<int> box{n}; return box.get(n) + 1; }
+__attribute__((noinline)) int twice(int n) { return outer(n) + 1; }
+__attribute__((noinline)) int twice(long n) { return outer(n) + 2; }
+}
+int main(int count, char **) { return space::twice(count) + space::twice(2L); }
+"""
+
+
+def test_explain_takes_names_that_only_symbols_have(lldb: str, tmp_path: Path) -> None:
+    """LLDB's expressions have no names of C++ where there is no debug information; `bt` shows these names."""
+    (tmp_path / "classes.cc").write_text(CLASSES, encoding="utf-8")
+    compiler = ("g++", "-O1", f"-B{tools_for(3)}/", "-Wa,--gsframe", "classes.cc", "-o", "classes")
+    subprocess.run(compiler, cwd=tmp_path, check=True, timeout=HANG)
+    explained = ("space::outer", "space::outer + 1", "space::Box<int>::get", "space::twice(long)", "space::twice")
+    commands = [part for name in explained for part in ("-o", f"sframe explain {name}")]
+    start = ("-o", "breakpoint set -n main", "-o", "process launch -o /dev/null")
+    for first in ((), start):
+        said = batch(lldb, "-O", IMPORT, *first, *commands, str(tmp_path / "classes"), status=None)
+        found = re.findall(r"^0x(\w+) (space::.*?) \(classes", said.partition("(lldb) sframe explain")[2], re.MULTILINE)
+        assert [name for _, name in found] == [
+            *("space::outer(int)", "space::outer(int)", "space::Box<int>::get(int)", "space::twice(long)")
+        ]
+        assert int(found[1][0], 16) == int(found[0][0], 16) + 1
+        assert "'space::twice' is not an address" in said  # there are two

@@ -99,3 +99,19 @@ def test_tree_adds_up_and_leaves_out_what_cannot_be_seen() -> None:
     parents = nodes["parents"]
     assert parents[0] == -1
     assert all(0 <= parent < node for node, parent in enumerate(parents) if node)
+
+
+def test_links_to_the_page_of_show(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Functions at which stacks end link to the page of their file, if it is in the same folder."""
+    assert main(["perf", str(recording), "--json"]) == 0
+    blockers = json.loads(capsys.readouterr().out)["blockers"]
+    module = next(one["module"] for one in blockers if one["module"].startswith("/"))
+    folder = recording.parent / "linked"
+    folder.mkdir()
+    shown = folder / f"{Path(module).name}.show.html"
+    shown.touch()
+    assert main(["perf", str(recording), "--html", str(folder / "perf.html")]) == 0
+    table = render(folder / "perf.html").by_id("blockers")
+    linked = [row.all("td")[3].text for row in table.all("tr")[1:] if row.all("a")]
+    assert linked == [row[3] for row in cells(table) if row[3] == module]
+    assert all(link.attributes["href"].startswith(f"{shown.name}#") for link in table.all("a"))

@@ -147,6 +147,15 @@ def test_without_capstone_there_are_bytes(capsys: pytest.CaptureFixture[str], mo
     assert re.fullmatch(
         rf"!  {stub:x}  rsp\+16   u     c-8     rsp\+8    u     c-8    ff 25( [0-9a-f]{{2}}){{6}}", lines[5]
     )
+    lines = shown(capsys, 0, program, "called_back", "--no-code", "--no-source")
+    monkeypatch.undo()
+    with_texts = shown(capsys, 0, program, "called_back", "--no-code", "--no-source")
+
+    def rules(lines: list[str]) -> list[list[str]]:
+        return [line.split()[:7] for line in lines if "rsp+" in line]
+
+    assert rules(lines) == rules(with_texts) != []
+    assert not any("inside" in line for line in lines)
 
 
 def test_arguments_that_name_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

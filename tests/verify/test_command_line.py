@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -226,10 +227,10 @@ def test_file_that_shows_an_error_of_ours_costs_nothing_else(
 ) -> None:
     good, bad = build("leaf", "aarch64"), build("leaf")
 
-    def planted(item: Input, plan: Plan) -> Verdict | Failure:
+    def planted(item: Input, plan: Plan, *only: Any) -> Verdict | Failure:
         if item.name == str(bad):
             raise KeyError("planted")
-        return answer(item, plan)
+        return answer(item, plan, *only)
 
     monkeypatch.setattr("sframe_unwind.cli.verify.answer", planted)
     for jobs in ("1", "2"):

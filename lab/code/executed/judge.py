@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from elftools.elf.elffile import ELFFile
 
 from lab.code.executed.stub import GRANULES, Stopped, Stub
-from sframe_unwind.code.machines import MACHINES, Machine
+from sframe_unwind.code.decode.machines import MACHINES, Machine
 from tests.code.assembled import BINUTILS, TARGETS, assemble
 from tests.hanging import HANG
 from tools.binutils import provide

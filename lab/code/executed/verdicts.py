@@ -12,7 +12,7 @@ from lab.code.executed.pairs import Pair, pairs
 from lab.code.executed.stub import Stub
 from lab.code.recipes import Planted, made, source
 from sframe_unwind import elf
-from sframe_unwind.code.judgement import Judgement
+from sframe_unwind.code.judge.judgement import Judgement
 from sframe_unwind.verify.code_check import check_elf
 
 _RUNS = 8

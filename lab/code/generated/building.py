@@ -13,7 +13,7 @@ from lab.code.executed.stub import Stub
 from lab.code.generated.generating import Generator
 from lab.code.generated.observed import Observer, Row
 from lab.code.generated.vocabulary import VOCABULARIES
-from sframe_unwind.code.machines import MACHINES
+from sframe_unwind.code.decode.machines import MACHINES
 from tests.code.assembled import BINUTILS, TARGETS
 from tests.hanging import HANG
 from tools.binutils import provide

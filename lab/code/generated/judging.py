@@ -11,7 +11,7 @@ from lab.code.executed.judge import Judge
 from lab.code.executed.stub import Stub
 from lab.code.executed.verdicts import worst
 from lab.code.generated.building import make, name
-from sframe_unwind.code.judgement import Judgement
+from sframe_unwind.code.judge.judgement import Judgement
 
 RUNS = 8
 """Number of executions of each function, each from another state."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from lab.code.witness.driver import AREA, AT, DATA, GRANULES, STACK, Step, word_at
 from lab.code.witness.words import Words
-from sframe_unwind.code.instruction import (
+from sframe_unwind.code.decode.instruction import (
     ADD,
     AND,
     CC_LEFT,
@@ -31,7 +31,7 @@ from sframe_unwind.code.instruction import (
     Instruction,
     Kind,
 )
-from sframe_unwind.code.machines import Machine
+from sframe_unwind.code.decode.machines import Machine
 
 _MASK = (1 << 64) - 1
 _TAGLESS = (1 << 56) - 1
@@ -206,8 +206,10 @@ class Claims:
         if kind == SCALED:
             start = self._value(expression[1], step)
             return None if start is None else start + GRANULES * int(expression[2])
+        if kind not in (ADD, SUBTRACT, AND, SHIFT_LEFT, SHIFT_RIGHT, EXTEND):
+            return None  # the tuples in expressions of other kinds need not be expressions
         operands = [self._value(operand, step) for operand in expression[1:] if isinstance(operand, tuple)]
-        if kind not in (ADD, SUBTRACT, AND, SHIFT_LEFT, SHIFT_RIGHT, EXTEND) or None in operands:
+        if None in operands:
             return None
         first = operands[0]
         assert first is not None

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from sframe_unwind import elf
-from sframe_unwind.code.lifting import Lifter
-from sframe_unwind.code.machines import Machine
+from sframe_unwind.code.decode.lifting import Lifter
+from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.elf.constants import SHF_EXECINSTR, SHT_PROGBITS
 from tests.missing import absent
 

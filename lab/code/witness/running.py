@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 
 from lab.code.witness.claims import Broken, Claims
 from lab.code.witness.driver import AT, Case, Driver
-from sframe_unwind.code.disassembly import Disassembler
-from sframe_unwind.code.instruction import PC_RELATIVE, Instruction, Kind
-from sframe_unwind.code.lifting import Lifter
-from sframe_unwind.code.machines import MACHINES
+from sframe_unwind.code.decode.disassembly import Disassembler
+from sframe_unwind.code.decode.instruction import PC_RELATIVE, Instruction, Kind
+from sframe_unwind.code.decode.lifting import Lifter
+from sframe_unwind.code.decode.machines import MACHINES
 
 _LEFT_OUT = (Kind.SYSTEM, Kind.STOP)
 _FAR = (0xC0, 0xC4, 0xC6, 0xCC)

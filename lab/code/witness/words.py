@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from lab.code.witness.driver import AT, GRANULES
-from sframe_unwind.code.instruction import (
+from sframe_unwind.code.decode.instruction import (
     ADD,
     AND,
     CC_LEFT,
@@ -28,7 +28,7 @@ from sframe_unwind.code.instruction import (
     Instruction,
     Kind,
 )
-from sframe_unwind.code.machines import Machine
+from sframe_unwind.code.decode.machines import Machine
 
 _MASK = (1 << 64) - 1
 MOST = 2048

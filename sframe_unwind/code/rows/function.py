@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from sframe_unwind.code.instruction import Kind
-from sframe_unwind.code.interpretation import Interpreter, Run, address_of
-from sframe_unwind.code.judgement import Judge, Judgement
-from sframe_unwind.code.proofs import is_quiet
+from sframe_unwind.code.decode.instruction import Kind
+from sframe_unwind.code.interpret.interpretation import Interpreter, Run, address_of
+from sframe_unwind.code.interpret.state import State
+from sframe_unwind.code.interpret.walk import walk
+from sframe_unwind.code.judge.judgement import Judge, Judgement
+from sframe_unwind.code.judge.proofs import is_quiet
 from sframe_unwind.code.rows.rule import bases_of, candidate
-from sframe_unwind.code.state import State
-from sframe_unwind.code.walk import walk
 from sframe_unwind.unwind_rule import UnwindRule
 
 

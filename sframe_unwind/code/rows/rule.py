@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sframe_unwind import unwind_rule
-from sframe_unwind.code.state import Frame, State
-from sframe_unwind.code.values import CFA, SIGNED, Value, on_stack
+from sframe_unwind.code.interpret.state import Frame, State
+from sframe_unwind.code.interpret.values import CFA, SIGNED, Value, on_stack
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
 

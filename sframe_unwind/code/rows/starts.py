@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sframe_unwind.address import Range, RangeMap
-from sframe_unwind.code.image import CodeImage
-from sframe_unwind.code.instruction import PC_RELATIVE, Kind
-from sframe_unwind.code.interpretation import Interpreter, Run, address_of
-from sframe_unwind.code.lifting import Lifter
-from sframe_unwind.code.machines import Machine
-from sframe_unwind.code.ranges import CodeRange, CodeRanges
-from sframe_unwind.code.state import State
-from sframe_unwind.code.values import NUMBER
-from sframe_unwind.code.walk import walk
+from sframe_unwind.code.decode.instruction import PC_RELATIVE, Kind
+from sframe_unwind.code.decode.lifting import Lifter
+from sframe_unwind.code.decode.machines import Machine
+from sframe_unwind.code.image.code_image import CodeImage
+from sframe_unwind.code.image.ranges import CodeRange, CodeRanges
+from sframe_unwind.code.interpret.interpretation import Interpreter, Run, address_of
+from sframe_unwind.code.interpret.state import State
+from sframe_unwind.code.interpret.values import NUMBER
+from sframe_unwind.code.interpret.walk import walk
 
 _MOST_FOUND = 1 << 20
 """Maximum number of functions that are found by following calls."""

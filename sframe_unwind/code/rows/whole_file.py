@@ -6,13 +6,13 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sframe_unwind.code.checking import Checker
-from sframe_unwind.code.entries import entries, interpreted
-from sframe_unwind.code.interpretation import Interpreter
-from sframe_unwind.code.judgement import Judge
-from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.code.image.ranges import CodeRange
+from sframe_unwind.code.interpret.entries import entries, interpreted
+from sframe_unwind.code.interpret.interpretation import Interpreter
+from sframe_unwind.code.judge.checking import Checker
+from sframe_unwind.code.judge.judgement import Judge
+from sframe_unwind.code.judge.whole_file import learned
 from sframe_unwind.code.rows.function import FoundRule, Rows, joined, rules_of
-from sframe_unwind.code.whole_file import learned
 from sframe_unwind.unwind_rule import UnwindRule
 from sframe_unwind.workers import Progress
 

@@ -1,0 +1,77 @@
+"""Sums, shifts and other operations on expressions; known operands are folded."""
+
+from __future__ import annotations
+
+from sframe_unwind.code.decode.instruction import (
+    ADD,
+    ANYTHING,
+    COMPUTED,
+    CONSTANT,
+    EXTEND,
+    LOAD,
+    MIXED,
+    PAGE_RELATIVE,
+    PC_RELATIVE,
+    REGISTER,
+    RESULT,
+    SHIFT_LEFT,
+    SHIFT_RIGHT,
+    Expression,
+)
+
+_MAX_OPERANDS = 4
+
+
+def add(left: Expression, right: Expression) -> Expression:
+    """Return a sum."""
+    if left[0] == CONSTANT:
+        left, right = right, left
+    return moved(left, right[1]) if right[0] == CONSTANT else (ADD, left, right)
+
+
+def moved(operand: Expression, offset: int) -> Expression:
+    """Return an operand plus a number of bytes."""
+    if not offset or operand[0] == COMPUTED:
+        return operand
+    if operand[0] == REGISTER:
+        return (REGISTER, operand[1], operand[2] + offset)
+    if operand[0] in (CONSTANT, PC_RELATIVE, PAGE_RELATIVE):
+        return (operand[0], operand[1] + offset)
+    return (ADD, operand, (CONSTANT, offset))
+
+
+def extend(operand: Expression, bits: int, signed: bool) -> Expression:
+    """Return the low bits of an operand, extended to 64."""
+    if operand[0] == CONSTANT:
+        value = operand[1] & (1 << bits) - 1
+        return (CONSTANT, value - (1 << bits) if signed and value >> (bits - 1) else value)
+    if operand[0] == LOAD and 8 * operand[2] == bits:
+        return (LOAD, operand[1], operand[2], signed)
+    if operand[0] == EXTEND:
+        operand = operand[1] if operand[2] >= bits else operand
+    return operand if operand == RESULT else (EXTEND, operand, bits, signed)
+
+
+def shifted(operation: str, left: Expression, right: Expression) -> Expression:
+    """Return a shift, given the name of VEX's operation."""
+    if right[0] != CONSTANT or not 0 <= right[1] < 64:
+        return mixed(left, right)
+    if not right[1]:
+        return left
+    if operation == "Iop_Shl64":
+        return (SHIFT_LEFT, left, right[1])
+    is_signed = operation == "Iop_Sar64"
+    if left[0] == SHIFT_LEFT and left[2] == right[1]:
+        return extend(left[1], 64 - right[1], is_signed)
+    return (SHIFT_RIGHT, left, right[1], is_signed) if left[0] in (REGISTER, EXTEND) else mixed(left)
+
+
+def mixed(*operands: Expression) -> Expression:
+    """Return a result of operands whose computation is not followed."""
+    known: list[Expression] = []
+    for operand in operands:
+        known += operand[1] if operand[0] == MIXED else [operand]
+    wanted = tuple(dict.fromkeys(operand for operand in known if operand[0] not in (COMPUTED, CONSTANT, EXTEND)))
+    if not wanted:
+        return RESULT
+    return (MIXED, wanted) if len(wanted) <= _MAX_OPERANDS else ANYTHING

@@ -1,0 +1,444 @@
+"""AMD64."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sframe_unwind.arch import amd64
+from sframe_unwind.code.decode.instruction import (
+    ADD,
+    ANYTHING,
+    CC_LEFT,
+    CC_OPERATION,
+    CC_RIGHT,
+    CONSTANT,
+    DIRECTED,
+    DIRECTION,
+    ELSEWHERE,
+    HIGH,
+    LOAD,
+    PC_RELATIVE,
+    REGISTER,
+    RESULT,
+    SHIFT_LEFT,
+    SUBTRACT,
+    Expression,
+    Instruction,
+    Kind,
+    Store,
+)
+from sframe_unwind.code.decode.machines.amd64_shape import displacement
+from sframe_unwind.code.decode.machines.base import (
+    STOP,
+    Disassembled,
+    Machine,
+    conditional_jump,
+    jump,
+    signed,
+    trap,
+    writing,
+)
+
+_NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)))
+_PARTS = {
+    **{f"r{n}{part}": n for n in range(8, 16) for part in ("", "d", "w", "b")},
+    **{f"{prefix}{x}x": n for n, x in enumerate("adcb") for prefix in ("r", "e", "")},
+    **{f"{x}{part}": n for n, x in enumerate("adcb") for part in ("l", "h")},
+    **{f"{prefix}{x}": n for n, x in enumerate(("si", "di", "bp", "sp"), 4) for prefix in ("r", "e", "")},
+    **{f"{x}l": n for n, x in enumerate(("si", "di", "bp", "sp"), 4)},
+}
+_PRESERVED = (3, 6, 7, 12, 13, 14, 15)
+_SIZES = (3, 4, 5, 2, 7, 1, 8, 6, 9, 10, 11, 12, 13, 14, 15)
+"""Sizes in the order of frequency: no instruction is the beginning of another."""
+
+_RELATIONS = {2: "<", 3: ">=", 4: "==", 5: "!=", 6: "<=", 7: ">"}
+"""Intel's condition codes."""
+_SUBTRACTIONS = {5: 8, 6: 16, 7: 32, 8: 64}
+"""``AMD64G_CC_OP_SUBB`` to ``SUBQ``, and the bits that they subtract."""
+_SIZED = ("pushq", "popq", "callq", "retq", "jmpq", "leaveq")
+_SIZED_WITH_REGISTER = ("mov", "lea", "add", "sub", "and", "or", "xor", "test", "cmp")
+_PADDING = (b"\xcc", b"\x90", b"\x66\x90", b"\x66\x66\x90", b"\xf3\x90")
+
+
+_RAX, _RDX, _RCX, _RBX, _RSI, _RDI = range(6)
+_V0 = 17
+_LEGACY_PREFIXES = frozenset(b"\x66\x67\x2e\x36\x3e\x26\x64\x65\xf0\xf2\xf3")
+_RELATIVE_JUMPS = frozenset((0xE8, 0xE9, 0xEB, *range(0x70, 0x80), *range(0xE0, 0xE4)))
+_INDIRECT = (0x10, 0x18, 0x20, 0x28)
+"""The field of the second byte that distinguishes calls and jumps after ff."""
+_COPYING, _STRING_STORES = (0xA4, 0xA5), (0xA4, 0xA5, 0xAA, 0xAB)
+"""Opcodes of ``movs``, and with ``stos``; the first of two is for bytes."""
+_FAR_RETURNS = (0xCA, 0xCB)
+"""Opcodes of ``lret``; the first has a number of bytes to remove."""
+_NOT_IN_64_BITS = frozenset(
+    (
+        0x06,
+        0x07,
+        0x0E,
+        0x16,
+        0x17,
+        0x1E,
+        0x1F,
+        0x27,
+        0x2F,
+        0x37,
+        0x3F,
+        0x60,
+        0x61,
+        0x82,
+        0x9A,
+        0xCE,
+        0xD4,
+        0xD5,
+        0xD6,
+        0xEA,
+    )
+)
+"""Opcodes that do not exist in this mode; d5 is APX's prefix REX2, which VEX takes for ``aad``."""
+_SEGMENT_STACK = (0xA0, 0xA1, 0xA8, 0xA9)
+"""``push %fs``, ``pop %fs``, ``push %gs``, ``pop %gs``, after 0f"""
+_BIT_TESTS = (0xA3, 0xAB, 0xB3, 0xBB)
+"""``bt``, ``bts``, ``btr``, ``btc``"""
+_XOP = b"\x8f"
+"""The first byte of a prefix of AMD's, and of ``pop``, which VEX knows."""
+_APX_MAP = 4
+"""The map of EVEX in which legacy instructions have other registers."""
+_NAMED_ONLY = re.compile(
+    r"clwb|clflush|cldemote|prefetch|rdpid|rdrand|rdseed|rd[fg]sbase|wr[fg]sbase|[lsm]fence|clac|stac|cli$|sti$|swapgs"
+    r"|wrmsr|wb(no)?invd|invd|invlpg|invpcid|hlt|lgdt|lidt|lldt|ltr|wrpkru|verr|verw|incssp|rdssp|set\w+|str[wlq]?$"
+    r"|sldt|smsw|sgdt|sidt|xsave|fxsave|adcx|adox|crc32|popcnt|lzcnt|tzcnt|movbe|movdir|sha(1|256)|gf2p8|mov[lq]?$|ptwrite"
+)
+"""Mnemonics of instructions that write only their operands, and state that only systems see."""
+_ALSO = {"rdmsr": (_RAX, _RDX), "xgetbv": (_RAX, _RDX), "rdpkru": (_RAX, _RDX), "rdpmc": (_RAX, _RDX)}
+"""Instructions that also write other registers."""
+_SCALARS = {
+    **dict.fromkeys(("vmovq", "vmovsd", "vmovlps", "vmovhps", "vmovlpd", "vmovhpd", "vpextrq"), 8),
+    **dict.fromkeys(("vmovd", "vmovss", "vextractps", "vpextrd"), 4),
+    "vpextrw": 2,
+    "vpextrb": 1,
+}
+"""Sizes in bytes of the data that is moved between memory and one element of a vector register."""
+_EVEX_STORES = {
+    1: frozenset((0x11, 0x13, 0x17, 0x29, 0x2B, 0x7E, 0x7F, 0xD6, 0xE7)),
+    2: frozenset((*range(0x10, 0x16), *range(0x20, 0x26), *range(0x30, 0x36), 0x63, 0x8A, 0x8B, *range(0xA0, 0xA4))),
+    3: frozenset((*range(0x14, 0x18), 0x19, 0x1B, 0x1D, 0x39, 0x3B)),
+}
+"""The opcodes of EVEX with a form that writes to memory, by map: moves, narrowing, compression, extraction."""
+_MOVING_PARTS = re.compile(
+    r"v?(p?insr|insert|p?blend|perm|p?shuf|p?unpck|palignr|ps[lr]ldq|extract|broadcast|mov|p?(and|or|xor))"
+)
+_IMPLICIT = re.compile(r"vp?cmp[ei]str|vmaskmov(dqu|ps|pd)|vzero|v?pscatter|tile")
+_UNSIZED = re.compile(r"scatter|compress|xsave|fxsave|enqcmd|movdir64b|s[gi]dt")
+
+
+def _describe(found: Disassembled) -> Instruction | None:
+    """Return the effects of an instruction that VEX does not know: AVX-512, and instructions that few programs use."""
+    mnemonic, raw = found.mnemonic, found.raw
+    if mnemonic.startswith(("loop", "j")):
+        return STOP
+    rest = raw.lstrip(bytes(_LEGACY_PREFIXES))
+    if rest[:1] == _XOP:
+        # An instruction that is not a vector instruction may be LWP's, which stores elsewhere.
+        if mnemonic[0] != "v":
+            return None
+    elif rest[:1] in (b"\xc4", b"\xc5", b"\x62"):
+        if rest[:1] == b"\x62" and rest[1] & 7 == _APX_MAP:
+            return None
+        if mnemonic[0] not in "vkabprmst" or _IMPLICIT.match(mnemonic):
+            return None
+    elif mnemonic not in _ALSO and not _NAMED_ONLY.match(mnemonic):
+        return None
+    if mnemonic == "movdir64b":
+        return writing(found.size, (), tuple(((REGISTER, number, 0), 64, ANYTHING) for number in found.registers[0]))
+    stores: list[Store] = []
+    for place, known_size, registers in found.memory if _may_store(rest) else ():
+        address, size = (place, known_size) if rest[:1] != b"\x62" else _scaled(rest, mnemonic, place, known_size)
+        if address is not None and size and not _UNSIZED.search(mnemonic):
+            stores.append((address, size, ANYTHING))
+        elif not registers:
+            stores.append(ELSEWHERE)
+        else:
+            stores += [((REGISTER, number, 0), ANYTHING, ANYTHING) for number in registers if number < _V0]
+    return writing(found.size, (*found.all_registers, *_ALSO.get(mnemonic, ())), tuple(stores))
+
+
+def _may_store(rest: bytes) -> bool:
+    """Return whether an instruction with an operand in memory may write to it.
+
+    :param rest: the instruction without legacy prefixes.
+    """
+    opcodes = _EVEX_STORES.get(rest[1] & 7) if rest[0] == 0x62 else None
+    return opcodes is None or rest[4] in opcodes
+
+
+def _scaled(rest: bytes, mnemonic: str, address: Expression | None, size: int) -> tuple[Expression | None, int]:
+    """Return address and size of EVEX's operand in memory; ``None``: the address is not known.
+
+    A distance of one byte counts operands.  Capstone has the wrong size for some that are smaller than a register.
+
+    :param rest: the instruction without legacy prefixes.
+    :param address: address by capstone; ``size`` likewise.
+    """
+    if size >= 16:
+        return address, size
+    scalar = _SCALARS.get(mnemonic)
+    if scalar is None or address is None:
+        return None, 0
+    if rest[5] & 0xC0 != 0x40:
+        return address, scalar
+    distance = signed(rest[7 if rest[5] & 7 == 4 else 6], 8) * scalar
+    if address[0] == REGISTER:
+        return (REGISTER, address[1], distance), scalar
+    return (ADD, (REGISTER, address[1][1], distance), address[2]), scalar
+
+
+def _sizes(_code: bytes, _at: int) -> Sequence[int]:
+    return _SIZES
+
+
+def _special(raw: bytes) -> Instruction | None:
+    found = _jump(raw)
+    if found is not None:
+        return found
+    at, size, is_wide = _prefixes(raw)
+    if at < 0:
+        return STOP
+    opcode, second, third = (*raw[at : at + 3], 0, 0, 0)[:3]
+    if opcode in _FAR_RETURNS:
+        return _far_return(raw, at, is_wide)
+    if opcode in _NOT_IN_64_BITS:
+        return STOP
+    if opcode == 0x0F:
+        if 0x80 <= second < 0x90:
+            # Intel's processors ignore a size for a jump, AMD's cut the target off to 16 bits.
+            return STOP if size == 2 and not is_wide else None
+        return _of_two_bytes(raw, at, second, third)
+    if opcode in _RELATIVE_JUMPS and size == 2 and not is_wide:
+        return STOP
+    if opcode == 0xFF and second & 0x38 in _INDIRECT and size == 2 and not is_wide:
+        return STOP
+    if opcode in (0xC4, 0xC5) and not at:
+        return _moved_scalar(raw)
+    if opcode in _STRING_STORES and 0x67 not in raw[:at] and (0xF2 in raw[:at] or 0xF3 in raw[:at]):
+        each = 1 if not opcode & 1 else 8 if is_wide else size
+        return _repeated(at + 1, opcode, each)
+    return None
+
+
+def _repeated(size: int, opcode: int, each: int) -> Instruction:
+    """Return ``rep stos`` or ``rep movs``.
+
+    :param each: the size in bytes of each word that is stored.
+    """
+    length = (SHIFT_LEFT, (REGISTER, _RCX, 0), each.bit_length() - 1)
+    moved = (_RCX, _RDI, _RSI) if opcode in _COPYING else (_RCX, _RDI)
+    first = (REGISTER, _RDI, 0)
+    place = (DIRECTED, first, (ADD, (SUBTRACT, first, length), (CONSTANT, each)))
+    return writing(size, moved, ((place, length, ANYTHING),))
+
+
+def _prefixes(raw: bytes) -> tuple[int, int, bool]:
+    """Return the number of prefix bytes, the size of operands according to them, and whether it is 64 bits.
+
+    The number is negative if a prefix has no effect because one follows it that must come first.
+    """
+    at, size = 0, 4
+    while at < len(raw) and raw[at] in _LEGACY_PREFIXES:
+        size = 2 if raw[at] == 0x66 else size
+        at += 1
+    if raw[at : at + 1] and raw[at] & 0xF0 == 0x40:
+        is_wide = bool(raw[at] & 8)
+        at += 1
+        if at < len(raw) and (raw[at] in _LEGACY_PREFIXES or raw[at] & 0xF0 == 0x40):
+            return -1, size, is_wide
+        return at, size, is_wide
+    return at, size, False
+
+
+def _far_return(raw: bytes, at: int, is_wide: bool) -> Instruction:
+    """Return ``lret``, which also pops a code segment; VEX does not pop all of that."""
+    size = at + (1 if raw[at] == _FAR_RETURNS[1] else 3)
+    if len(raw) < size:
+        return STOP
+    if not is_wide:
+        return Instruction(
+            size=size, kind=Kind.STOP, puts=(), stores=(), exits=(), target=None
+        )  # to an address of 32 or 16 bits
+    popped = 16 + int.from_bytes(raw[at + 1 : size], "little")
+    stack = (REGISTER, amd64.SP, 0)
+    return Instruction(
+        size=size,
+        kind=Kind.RETURN,
+        puts=((amd64.SP, (REGISTER, amd64.SP, popped)),),
+        stores=(),
+        exits=(),
+        target=(LOAD, stack, 8, False),
+    )
+
+
+def _of_two_bytes(raw: bytes, at: int, opcode: int, operands: int) -> Instruction | None:
+    if opcode == 0x1E and operands < 0xC0 and 0xF3 in raw[:at]:
+        return STOP  # nop with an operand in memory: VEX takes it for one of four bytes, as endbr64
+    if opcode in _SEGMENT_STACK:
+        # VEX does not know the segment registers; a prefix makes it two bytes, unless the one for 64 bits follows.
+        width = 2 if 0x66 in raw[:at] and raw[at - 1] & 0xF8 != 0x48 else 8
+        stack = (REGISTER, amd64.SP, width if opcode & 1 else -width)
+        stores: tuple[Store, ...] = () if opcode & 1 else ((stack, width, RESULT),)
+        return Instruction(size=at + 2, kind=Kind.NEXT, puts=((amd64.SP, stack),), stores=stores, exits=(), target=None)
+    if operands < 0xC0 or at + 3 > len(raw):
+        return None
+    register = _register(operands & 7 | (8 if at and raw[at - 1] & 0xF1 == 0x41 else 0))
+    if opcode == 1 and operands == 0xD5:  # xend
+        return writing(at + 3)
+    if opcode == 1 and operands == 0xD0:
+        # xgetbv: VEX takes x87, SSE and AVX for all that there is.
+        return writing(at + 3, (_RAX, _RDX))
+    if opcode == 0x1E and operands & 0xF8 == 0xC8 and 0xF3 in raw[:at]:
+        # rdssp: VEX takes it for a nop, as processors without shadow stacks do.
+        return writing(at + 3, (register,))
+    if opcode in _BIT_TESTS:
+        # VEX puts the operand on the stack, below the stack pointer, even where it is the stack pointer.
+        return writing(at + 3, (register,) if opcode != 0xA3 else ())
+    return None
+
+
+def _jump(raw: bytes) -> Instruction | None:
+    first = raw[0]
+    if first == 0xE8 and len(raw) >= 5:
+        return _call(raw)
+    if first == 0xE9 and len(raw) >= 5:
+        return jump(5, 5 + int.from_bytes(raw[1:5], "little", signed=True))
+    if first == 0xEB and len(raw) >= 2:
+        return jump(2, 2 + int.from_bytes(raw[1:2], "little", signed=True))
+    if first & 0xF0 == 0x70 and len(raw) >= 2:
+        offset = 2 + int.from_bytes(raw[1:2], "little", signed=True)
+        return conditional_jump(2, offset, _RELATIONS.get(first & 0xF))
+    if first == 0x0F and len(raw) >= 6 and raw[1] & 0xF0 == 0x80:
+        offset = 6 + int.from_bytes(raw[2:6], "little", signed=True)
+        return conditional_jump(6, offset, _RELATIONS.get(raw[1] & 0xF))
+    return trap(2) if raw[:2] == b"\x0f\x0b" else None  # ud2
+
+
+def _moved_scalar(raw: bytes) -> Instruction | None:
+    """Return ``vmovss`` or ``vmovsd`` between registers with the opcode for stores.
+
+    VEX takes their operands for others.
+    """
+    at = 1 if raw[0] == 0xC5 else 2
+    is_moved = len(raw) > at + 2 and raw[at] & 2 and raw[at + 1] == 0x11 and raw[at + 2] >= 0xC0
+    if not is_moved or (at == 2 and raw[1] & 0x1F != 1):
+        return None
+    number = raw[at + 2] & 7 | (8 if at == 2 and not raw[1] & 0x20 else 0)
+    return writing(at + 3, (_V0 + number, _V0 + number + HIGH))
+
+
+def _register(number: int) -> int:
+    """Return DWARF's number of a register, given its number in instructions."""
+    return (_RAX, _RCX, _RDX, _RBX, amd64.SP, amd64.FP, _RSI, _RDI)[number] if number < 8 else number
+
+
+def _call(raw: bytes) -> Instruction:
+    offset = 5 + int.from_bytes(raw[1:5], "little", signed=True)
+    stack = (REGISTER, amd64.SP, -8)
+    return Instruction(
+        size=5,
+        kind=Kind.CALL,
+        puts=((amd64.SP, stack),),
+        stores=((stack, 8, (PC_RELATIVE, 5)),),
+        exits=(),
+        target=(PC_RELATIVE, offset),
+    )
+
+
+def _is_page_relative(_raw: bytes) -> bool:
+    return False
+
+
+def _is_padding(raw: bytes) -> bool:
+    # nop, int3; data16 cs nopw, nopl: 0f 1f after any prefixes.
+    rest = raw.lstrip(b"\x66\x2e\xf2\xf3\x48")
+    return raw in _PADDING or rest[:2] == b"\x0f\x1f" or rest == b"\x90"
+
+
+def _objdump_text(mnemonic: str, operands: str) -> str:
+    # objdump omits the size of the operand if a register implies it.
+    if mnemonic in _SIZED or (mnemonic[-1:] == "q" and mnemonic[:-1] in _SIZED_WITH_REGISTER and "%r" in operands):
+        mnemonic = mnemonic[:-1]
+    if mnemonic[-1:] in "lwb" and mnemonic[:-1] in _SIZED_WITH_REGISTER and "%" in operands.rpartition(", ")[2][:1]:
+        mnemonic = mnemonic[:-1]
+    return f"{mnemonic} {operands.replace(', ', ',')}".rstrip()
+
+
+_TARGET = re.compile(r"(?:^|\s)(?:j\w+|callq?|loop\w*|xbegin) 0x([0-9a-f]+)$")
+_RELATIVE = re.compile(r"(-?)0x([0-9a-f]+)\(%rip\)")
+
+
+def _reference(text: str, end: int) -> int | None:
+    if "(%rip)" in text:
+        relative = _RELATIVE.search(text)
+        return None if relative is None else end + int(relative[1] + relative[2], 16)
+    if "%" in text or "$" in text or "(" in text:  # most instructions
+        return None
+    target = _TARGET.search(text)
+    return None if target is None else int(target[1], 16)
+
+
+def _condition(helper: str, constants: Sequence[int]) -> tuple[str, int] | None:
+    relation = _RELATIONS.get(constants[0]) if helper == "amd64g_calculate_condition" else None
+    return None if relation is None else (relation, 2)
+
+
+MACHINE = Machine(
+    arch=amd64.ARCH,
+    vex_name="ARCH_AMD64",
+    big_endian=False,
+    vex_registers={
+        **{name: number for number, name in enumerate(_NAMES)},
+        "cc_op": CC_OPERATION,
+        "cc_dep1": CC_LEFT,
+        "cc_dep2": CC_RIGHT,
+        "d": DIRECTION,
+    },
+    vex_vectors={f"ymm{n}": 17 + n for n in range(16)},
+    general=tuple(range(16)),
+    preserved=frozenset(_PRESERVED),
+    sp_at_entry=-8,
+    callee_area=(0, 0),
+    stack_alignment=16,
+    own_convention=(),
+    ra_slot=-8,
+    max_size=15,
+    sizes=_sizes,
+    special=_special,
+    shape=displacement,
+    system_call=0,
+    system_call_results=(_RAX, _RCX, 11),
+    ending_calls=frozenset((60, 231, 15)),  # exit, exit_group, rt_sigreturn
+    is_page_relative=_is_page_relative,
+    is_padding=_is_padding,
+    condition=_condition,
+    comparisons=_SUBTRACTIONS,
+    unsigned_comparisons=frozenset(_SUBTRACTIONS),
+    describe=_describe,
+    execute=None,
+    unsized_helpers=("amd64g_dirtyhelper_XSAVE", "amd64g_dirtyhelper_SxDT"),
+    helpers={
+        "amd64g_dirtyhelper_S": (),
+        "amd64g_dirtyhelper_CPUID": (_RAX, _RBX, _RCX, _RDX),
+        "amd64g_dirtyhelper_RDTSCP": (_RAX, _RCX, _RDX),
+        "amd64g_dirtyhelper_X": (),
+        "amd64g_dirtyhelper_F": (),
+        "amd64g_dirtyhelper_AES": (),
+        "amd64g_dirtyhelper_PCMPxSTRx": (_RCX,),
+    },
+    capstone_registers={**_PARTS, **{f"{size}mm{n}": _V0 + n for n in range(16) for size in "xyz"}},
+    returns_through=None,
+    att_syntax=True,
+    objdump_text=_objdump_text,
+    reference=_reference,
+    disassembler=("CS_ARCH_X86", "CS_MODE_64"),
+    moves_parts=_MOVING_PARTS.match,
+    has_access=True,
+    plt_entry_sizes=(16,),
+)

@@ -1,0 +1,213 @@
+"""s390x."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sframe_unwind.arch import s390x
+from sframe_unwind.code.decode.instruction import (
+    ANYTHING,
+    CC_LEFT,
+    CC_OPERATION,
+    CC_RIGHT,
+    CONSTANT,
+    HIGH,
+    PC_RELATIVE,
+    REGISTER,
+    Exit,
+    Instruction,
+    Kind,
+)
+from sframe_unwind.code.decode.machines.base import (
+    STOP,
+    Disassembled,
+    Machine,
+    anywhere_from,
+    call,
+    conditional_jump,
+    jump,
+    trap,
+    writing,
+)
+from sframe_unwind.code.decode.machines.s390x_shape import displacement
+from sframe_unwind.code.decode.machines.s390x_storage import execute, storage_to_storage
+
+_SIZES = ((2,), (4,), (4,), (6,))
+"""Sizes by the two highest bits of the first byte."""
+_FPRS = (0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)
+"""Floating-point registers in the order of DWARF's numbers from 16."""
+_PADDING = (b"\x07\x00", b"\x07\x07", b"\x47\x00\x00\x00", b"\xc0\x04\x00\x00\x00\x00")
+_SIGNED_COMPARISON, _UNSIGNED_COMPARISON = 1, 2
+"""``S390_CC_OP_SIGNED_COMPARE`` and ``UNSIGNED_COMPARE``."""
+_RELATIONS = {8: "==", 6: "!=", 4: "<", 2: ">", 12: "<=", 10: ">="}
+"""Relations by the mask of a conditional jump: 8 equal, 4 low, 2 high."""
+_V0 = 16
+_VECTOR_SIZE = 16
+"""Size in bytes."""
+_JUMPING = {0x44: 4, 0x45: 4, 0x05: 2, 0x0B: 2, 0x0C: 2}
+"""First bytes and sizes of ``ex``, ``bal``, ``balr``, ``bsm`` and ``bassm``, which may continue anywhere."""
+_CANNOT_BE, _ALWAYS = 1, 15
+_HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
+
+
+_FLOATING = (0xB3, 0xED, 0xE7)
+"""First bytes of instructions on floating-point and vector registers; of general registers, they write the first."""
+_COMPARING = ("kdb", "keb", "cdb", "ceb", "tceb", "tcdb", "tcxb")
+_FROM_FLOATING = ("esdtr", "esxtr", "eedtr", "eextr")
+"""Instructions that extract a part of a decimal floating-point number."""
+_MOVING_PARTS = re.compile(r"v(lvg|mr|pk|sel|rep|perm|pd|sld|le|lr|[nox]c?$|s[lr][lba]b?$)")
+_HARMLESS = ("tend", "tabort", "ppa", "etnd", "ecag", "pfd", "pfdrl", "niai", "bpp", "bprp")
+
+
+def _describe(found: Disassembled) -> Instruction | None:
+    """Return the effects of an instruction that VEX does not know, mostly on floating-point numbers."""
+    raw = found.raw
+    if found.mnemonic in _FROM_FLOATING:
+        return writing(found.size, (raw[3] >> 4,))  # capstone takes it for a floating-point register
+    if raw[0] not in _FLOATING and found.mnemonic not in (*_HARMLESS, "stfle"):
+        return None
+    first = found.registers[0] if found.registers else ()
+    written = [*first]
+    for number in first:
+        if number < _V0:
+            written.append(number | 1)
+        elif number < HIGH:  # the other half of 128 bits
+            other = _V0 + _FPRS.index(_FPRS[number - _V0] ^ 2)
+            written += [other, other + HIGH]
+    bases = {number for _, _, registers in found.memory for number in registers if number < _V0}
+    if found.mnemonic == "stfle":
+        written.append(0)
+    is_read = found.mnemonic in (*_COMPARING, *_HARMLESS)
+    return writing(found.size, written, () if is_read else tuple(map(anywhere_from, sorted(bases))))
+
+
+def _sizes(code: bytes, at: int) -> Sequence[int]:
+    return _SIZES[code[at] >> 6] if at < len(code) else ()
+
+
+def _special(raw: bytes) -> Instruction | None:
+    # VEX reads the target of execute instructions from its own process's memory.
+    if raw[:1] == b"\xc6" and len(raw) > 1 and not raw[1] & 0xF:
+        if len(raw) < 6:
+            return STOP
+        offset = 2 * int.from_bytes(raw[2:6], "big", signed=True)
+        return Instruction(size=6, kind=Kind.STOP, puts=(), stores=(), exits=(), target=(PC_RELATIVE, offset))
+    if raw[0] in _JUMPING:
+        return (
+            Instruction(size=_JUMPING[raw[0]], kind=Kind.STOP, puts=(), stores=(), exits=(), target=None)
+            if len(raw) >= _JUMPING[raw[0]]
+            else STOP
+        )
+    if raw[:1] == b"\xcc" and len(raw) >= 6 and raw[1] & 0xF == 6:  # brcth, whose distance VEX cuts off to 16 bits
+        target = (PC_RELATIVE, 2 * int.from_bytes(raw[2:6], "big", signed=True))
+        return Instruction(
+            size=6,
+            kind=Kind.NEXT,
+            puts=((raw[1] >> 4, ANYTHING),),
+            stores=(),
+            exits=(Exit(target, 1, 0, None),),
+            target=None,
+        )
+    if raw[:2] == b"\xb9\x11" and len(raw) >= 4:  # lngfr, for which VEX takes the operand from the result's register
+        return writing(4, (raw[3] >> 4,))
+    if raw[:1] == b"\xe7" and raw[5:6] == b"\x3f":  # vstl, which stores 16 bytes at most
+        base, displacement = raw[2] >> 4, (raw[2] & 0xF) << 8 | raw[3]
+        address = (REGISTER, base, displacement) if base else (CONSTANT, displacement)
+        return writing(6, (), ((address, (CONSTANT, _VECTOR_SIZE), ANYTHING),))
+    found = storage_to_storage(raw) or _branch(raw)
+    if found is not None:
+        return found
+    return trap(2) if raw[:1] == b"\0" and len(raw) > 1 else None  # compilers' traps jump to it
+
+
+def _branch(raw: bytes) -> Instruction | None:
+    """Return a jump or call relative to the instruction, with 16 or 32 bits for its distance in units of two bytes."""
+    size = {0xA7: 4, 0xC0: 6}.get(raw[0], 0)
+    if not size or len(raw) < size:
+        return None
+    operand, operation = raw[1] >> 4, raw[1] & 0xF
+    offset = 2 * int.from_bytes(raw[2:size], "big", signed=True)
+    if operation == 4 and operand:
+        if operand == _ALWAYS:
+            return jump(size, offset)
+        return conditional_jump(size, offset, _RELATIONS.get(operand & ~_CANNOT_BE))
+    return call(size, offset, operand) if operation == 5 and operand == s390x.RA else None
+
+
+def _is_page_relative(_raw: bytes) -> bool:
+    return False
+
+
+def _is_padding(raw: bytes) -> bool:
+    # bcr 0 and bc 0 to anywhere; the words of data in the entries of a PLT
+    return raw in _PADDING or raw[:1] == b"\0" or (raw[:1] == b"\x07" and len(raw) > 1 and raw[1] < 0x10)
+
+
+def _objdump_text(mnemonic: str, operands: str) -> str:
+    # objdump writes decimal numbers, except for addresses.
+    if not mnemonic.startswith(("j", "br", "larl")):
+        operands = _HEXADECIMAL.sub(lambda found: str(int(found[0], 16)), operands)
+    return f"{mnemonic} {operands.replace(', ', ',')}".rstrip()
+
+
+_TARGET = re.compile(r"(?:j|br|larl)\S* (?:.*,)?0x([0-9a-f]+)$")
+
+
+def _reference(text: str, _end: int) -> int | None:
+    target = _TARGET.match(text)
+    return None if target is None else int(target[1], 16)
+
+
+def _condition(helper: str, constants: Sequence[int]) -> tuple[str, int] | None:
+    relation = _RELATIONS.get(constants[0] & ~_CANNOT_BE) if helper == "s390_calculate_cond" else None
+    return None if relation is None else (relation, 2)
+
+
+MACHINE = Machine(
+    arch=s390x.ARCH,
+    vex_name="ARCH_S390X",
+    big_endian=True,
+    vex_registers={
+        **{f"r{n}": n for n in range(16)},
+        "cc_op": CC_OPERATION,
+        "cc_dep1": CC_LEFT,
+        "cc_dep2": CC_RIGHT,
+    },
+    vex_vectors={f"v{n}": 16 + _FPRS.index(n) for n in range(16)},
+    general=tuple(range(16)),
+    preserved=frozenset((*range(6, 14), 15, *range(24, 32))),
+    sp_at_entry=s390x.SP_FROM_CFA,
+    callee_area=(8, -s390x.SP_FROM_CFA),  # the first word is the back chain
+    stack_alignment=8,
+    own_convention=(0, 1),
+    ra_slot=None,
+    max_size=6,
+    sizes=_sizes,
+    special=_special,
+    shape=displacement,
+    system_call=1,
+    system_call_results=(2,),
+    ending_calls=frozenset((1, 248, 173, 119)),  # exit, exit_group, rt_sigreturn, sigreturn
+    is_page_relative=_is_page_relative,
+    is_padding=_is_padding,
+    condition=_condition,
+    comparisons={_SIGNED_COMPARISON: 64, _UNSIGNED_COMPARISON: 64},
+    unsigned_comparisons=frozenset((_UNSIGNED_COMPARISON,)),
+    describe=_describe,
+    unsized_helpers=(),
+    helpers={"s390x_dirtyhelper_STFLE": (0,), "s390x_dirtyhelper_vec": ()},
+    execute=execute,
+    capstone_registers={
+        **{name: n for n in range(16) for name in (f"r{n}", str(n))},
+        **{f"{size}{n}": _V0 + _FPRS.index(n) for n in range(16) for size in "fv"},
+    },
+    returns_through=s390x.RA,
+    att_syntax=False,
+    objdump_text=_objdump_text,
+    reference=_reference,
+    disassembler=("CS_ARCH_SYSZ", "CS_MODE_BIG_ENDIAN"),
+    moves_parts=_MOVING_PARTS.match,
+    has_access=False,
+    plt_entry_sizes=(32,),
+)

@@ -1,0 +1,246 @@
+"""Translates VEX's block for an instruction to an :class:`~sframe_unwind.code.decode.instruction.Instruction`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sframe_unwind.code.decode.folding import moved
+from sframe_unwind.code.decode.instruction import (
+    ADD,
+    ANYTHING,
+    HIGH,
+    LOAD,
+    PARTLY,
+    PC_RELATIVE,
+    REGISTER,
+    RESULT,
+    Exit,
+    Expression,
+    Instruction,
+    Kind,
+    Store,
+)
+from sframe_unwind.code.decode.machines import Machine
+from sframe_unwind.code.decode.machines.base import writing
+from sframe_unwind.code.decode.vex_expressions import SIZES, Operands
+
+PC = -1
+"""The number of VEX's program counter, which an instruction sets at its end."""
+
+_HALF_WORD = 4
+"""Size in bytes."""
+_ENDS = {
+    "Ijk_Boring": Kind.JUMP,
+    "Ijk_Yield": Kind.JUMP,
+    "Ijk_InvalICache": Kind.JUMP,
+    "Ijk_FlushDCache": Kind.JUMP,
+    "Ijk_EmWarn": Kind.JUMP,
+    "Ijk_Call": Kind.CALL,
+    "Ijk_Ret": Kind.RETURN,
+    "Ijk_Sys_syscall": Kind.SYSTEM,
+    "Ijk_SigTRAP": Kind.TRAP,
+    "Ijk_SigILL": Kind.TRAP,
+}
+"""Jump kinds; after others, the next instruction is unknown."""
+
+
+class Translation:
+    """Makes an :class:`Instruction` from VEX's block for it."""
+
+    def __init__(self, block: Any, base: int, registers: dict[int, int], machine: Machine, raw: bytes) -> None:
+        self._block = block
+        self._registers = registers
+        self._machine = machine
+        self._operands = Operands(block, base, registers, machine, raw)
+        self._puts: list[tuple[int, Expression]] = []
+        self._stores = self._operands.stores
+        self._exits: list[Exit] = []
+        self._types = block.tyenv
+        self._repeats = self._swaps = False
+        self._may_do_anything = False
+
+    def instruction(self) -> Instruction:
+        """Return the effects of the block; if one of its statements is unknown, any effect is possible."""
+        block = self._block
+        for statement in block.statements:
+            if statement.tag not in _WITHOUT_EFFECT:
+                handler = _STATEMENTS.get(statement.tag)
+                if handler is None:
+                    return self._machine.anything(block.size)
+                handler(self, statement)
+        if self._may_do_anything:
+            return self._machine.anything(block.size)
+        kind = _ENDS.get(block.jumpkind, Kind.STOP)
+        target: Expression | None = self._operands.value(block.next)
+        if self._repeats or (kind is Kind.JUMP and target == (PC_RELATIVE, 0)):
+            return self._repeated()
+        if kind is Kind.RETURN and self._machine.returns_through is not None:
+            # VEX takes each jump to the value of a register for a return.
+            kind = Kind.RETURN if target == (REGISTER, self._machine.returns_through, 0) else Kind.JUMP
+        if kind is Kind.JUMP and target == (PC_RELATIVE, block.size):
+            kind, target = Kind.NEXT, None
+        if kind in (Kind.STOP, Kind.TRAP):
+            target = None
+        link = None
+        if kind is Kind.CALL:
+            link = next((number for number, value in self._puts if value == (PC_RELATIVE, block.size)), None)
+        return Instruction(
+            size=block.size,
+            kind=kind,
+            puts=tuple(self._puts),
+            stores=tuple(self._stores),
+            exits=tuple(self._exits),
+            target=target,
+            link=link,
+        )
+
+    def _repeated(self) -> Instruction:
+        """Return an instruction for which VEX has one round of a loop."""
+        written = dict(self._puts)
+        stores = tuple(_round(address) for address, _, _ in self._stores)
+        return writing(self._block.size, written, stores)
+
+    def _assign(self, statement: Any) -> None:
+        self._operands.assign(statement.tmp, statement.data)
+
+    def _put(self, statement: Any) -> None:
+        offset, data = statement.offset, statement.data
+        kind = self._operands.type(data)
+        if kind == "Ity_V128":
+            first, second = self._operands.vector(data)
+            if self._machine.big_endian:
+                first, second = second, first
+            self._write(offset, first)
+            self._write(offset + 8, second)
+        elif kind in ("Ity_I64", "Ity_F64"):
+            self._write(offset, self._operands.value(data))
+        elif not self._is_there(offset, kind, data):
+            size = SIZES.get(kind, 8)
+            for place in range(offset & ~7, offset + size, 8):
+                number = self._registers.get(place) if size < _HALF_WORD else None
+                self._write(place, RESULT if number is None else (PARTLY, self._operands.current(number)))
+
+    def _is_there(self, offset: int, kind: str, data: Any) -> bool:
+        """Return whether a part of a register is written with its own value, as by `lr %r11,%r11` on s390x."""
+        value = self._operands.value(data)
+        return value != RESULT and value == self._operands.read(offset, kind)
+
+    def _put_any(self, statement: Any) -> None:
+        # An indexed write: to the x87 stack, which holds no value of interest.
+        array = statement.descr
+        end = array.base + array.nElems * SIZES.get(str(array.elemTy), 32)
+        self._may_do_anything |= any(array.base - 8 < offset < end for offset in self._registers)
+
+    def _write(self, offset: int, value: Expression) -> None:
+        number = self._registers.get(offset)
+        if number is not None:
+            self._operands.now[number] = value
+            if number != PC:
+                self._puts.append((number, value))
+
+    def _store(self, statement: Any) -> None:
+        self._stored(self._operands.value(statement.addr), statement.data)
+
+    def _stored(self, address: Expression, data: Any) -> None:
+        kind = self._operands.type(data)
+        if kind == "Ity_V128":
+            first, second = self._operands.vector(data)
+            if self._machine.big_endian:
+                first, second = second, first
+            self._stores += [(address, 8, first), (moved(address, 8), 8, second)]
+        else:
+            size = SIZES.get(kind, 8)
+            value = self._operands.value(data)
+            # Barriers and stack probes write memory's own value back: lock orq $0,(%rsp).
+            if value != (LOAD, address, size, False):
+                self._stores.append((address, size, value if kind in ("Ity_I64", "Ity_F64") else RESULT))
+
+    def _store_guarded(self, statement: Any) -> None:
+        size = SIZES.get(self._operands.type(statement.data), 8)
+        self._stores.append((self._operands.value(statement.addr), size, ANYTHING))
+
+    def _load_guarded(self, statement: Any) -> None:
+        self._operands.temporaries[statement.dst] = ANYTHING
+
+    def _compare_and_swap(self, statement: Any) -> None:
+        self._swaps = True
+        size, address = SIZES.get(self._operands.type(statement.dataLo), 8), self._operands.value(statement.addr)
+        if statement.dataHi is not None:
+            self._stores += [(address, size, ANYTHING), (moved(address, size), size, ANYTHING)]
+        elif self._operands.value(statement.dataLo) != (LOAD, address, size, False):
+            self._stores.append((address, size, ANYTHING))
+        self._operands.temporaries[statement.oldLo] = ANYTHING if size == 8 else RESULT
+        if statement.oldHi != 0xFFFFFFFF:
+            self._operands.temporaries[statement.oldHi] = ANYTHING
+
+    def _load_linked(self, statement: Any) -> None:
+        if statement.storedata is None:
+            self._operands.temporaries[statement.result] = self._operands.loaded(
+                self._operands.value(statement.addr), self._types.lookup(statement.result)
+            )
+        else:
+            # It may fail: nothing is stored then.
+            size = SIZES.get(self._operands.type(statement.storedata), 8)
+            self._stores.append((self._operands.value(statement.addr), size, ANYTHING))
+            self._operands.temporaries[statement.result] = RESULT
+
+    def _dirty(self, statement: Any) -> None:
+        if statement.tmp != 0xFFFFFFFF:
+            self._operands.temporaries[statement.tmp] = RESULT
+        if statement.mFx in ("Ifx_Write", "Ifx_Modify"):
+            is_sized = not str(statement.cee.name).startswith(self._machine.unsized_helpers)
+            size = statement.mSize if is_sized else ANYTHING
+            self._stores.append((self._operands.value(statement.mAddr), size, ANYTHING))
+        if statement.nFxState:
+            # VEX declares which parts of its state a helper writes; pyvex has only their number.
+            name, known = str(statement.cee.name), self._machine.helpers
+            written = next((registers for start, registers in known.items() if name.startswith(start)), None)
+            self._may_do_anything |= written is None
+            vectors = self._machine.vex_vectors.values()
+            for number in (*(written or ()), *vectors, *(number + HIGH for number in vectors)):
+                self._operands.now[number] = ANYTHING
+                self._puts.append((number, ANYTHING))
+
+    def _exit(self, statement: Any) -> None:
+        if statement.jumpkind in _SIGNALS:
+            return  # the program ends there
+        self._may_do_anything |= _ENDS.get(statement.jumpkind) is not Kind.JUMP
+        condition = self._operands.condition(statement.guard)
+        target = self._operands.constant(statement.dst.value)
+        if target == (PC_RELATIVE, 0):
+            # After a failed compare-and-swap, nothing has happened yet, nor if the instruction faults.
+            self._repeats |= statement.jumpkind == "Ijk_Boring" and not self._swaps
+        else:
+            self._exits.append(Exit(target, len(self._puts), len(self._stores), condition))
+
+
+def _round(address: Expression) -> Store:
+    """Return the possible stores of all rounds of a loop, given those of one: an address that advances may be any."""
+    if address[0] == ADD and RESULT in address:
+        return (address[2] if address[1] == RESULT else address[1], ANYTHING, ANYTHING)
+    return address, RESULT, ANYTHING
+
+
+_WITHOUT_EFFECT = ("Ist_NoOp", "Ist_IMark", "Ist_AbiHint", "Ist_MBE")
+_SIGNALS = (
+    "Ijk_SigTRAP",
+    "Ijk_SigILL",
+    "Ijk_SigSEGV",
+    "Ijk_SigBUS",
+    "Ijk_SigFPE",
+    "Ijk_SigFPE_IntDiv",
+    "Ijk_SigFPE_IntOvf",
+)
+"""Jump kinds of exits that end the program, or return in a signal handler's frame."""
+_STATEMENTS = {
+    "Ist_WrTmp": Translation._assign,
+    "Ist_Put": Translation._put,
+    "Ist_PutI": Translation._put_any,
+    "Ist_Store": Translation._store,
+    "Ist_StoreG": Translation._store_guarded,
+    "Ist_LoadG": Translation._load_guarded,
+    "Ist_CAS": Translation._compare_and_swap,
+    "Ist_LLSC": Translation._load_linked,
+    "Ist_Dirty": Translation._dirty,
+    "Ist_Exit": Translation._exit,
+}

@@ -1,0 +1,61 @@
+"""Finds the places where functions are entered, and the states there."""
+
+from __future__ import annotations
+
+from sframe_unwind.code.image.ranges import CodeRange
+from sframe_unwind.code.interpret.interpretation import Interpreter, Prover, Run
+from sframe_unwind.code.interpret.state import State
+from sframe_unwind.code.interpret.values import CFA
+
+_MOST_PUSHED = 256
+"""Maximum number of bytes that are pushed before an entry: the headers of PLTs push 16."""
+
+
+def entries(interpreter: Interpreter, function: CodeRange) -> dict[int, State]:
+    """Return the addresses at which a function is entered from elsewhere, with the states there.
+
+    Each entry of a procedure linkage table is one; the table's header is reached only from the entries.
+    """
+    frame = interpreter.frame
+    plt = interpreter.image.plt(function.start)
+    if plt is None:
+        return {function.start: frame.entry()}
+    first = function.start + (plt.first - function.start) % plt.entry_size
+    return {address: frame.entry() for address in range(max(first, plt.first), function.end, plt.entry_size)}
+
+
+def interpreted(
+    interpreter: Interpreter,
+    function: CodeRange,
+    entered: dict[int, State],
+    through_calls: bool = False,
+    is_by_abi: bool = False,
+    prover: Prover | None = None,
+) -> Run:
+    """Interpret a function, in other states if it turns out that it is not entered by the ABI.
+
+    The header of a procedure linkage table pushes two words before it jumps to the dynamic linker, which removes them
+    at the end, and jumps to the called function.  No other function leaves its caller with less on the stack than at
+    its entry, unless it has an error.
+
+    :param entered: by address, the states in which the function is entered according to the ABI.
+    :param through_calls: see :meth:`Interpreter.run`.
+    :param is_by_abi: its rows show that it is entered by the ABI; if it has a return, this is assumed.
+    :param prover: see :meth:`Interpreter.run`.
+    """
+    run = interpreter.run(function, entered, through_calls, prover=prover)
+    pushed = _pushed(interpreter, run)
+    if not pushed or (is_by_abi and run.has_return):
+        return run
+    entered = {address: interpreter.frame.entry(pushed) for address in entered}
+    again = interpreter.run(function, entered, through_calls, prover=prover)
+    return again._replace(pushed=pushed) if again.stack_pointers_at_end == {interpreter.frame.entry_sp} else run
+
+
+def _pushed(interpreter: Interpreter, run: Run) -> int:
+    """Return how many bytes more than by the ABI are on the stack at a function's entry, as its end shows."""
+    if not run.complete or len(run.stack_pointers_at_end) != 1:
+        return 0
+    ((base, offset),) = run.stack_pointers_at_end
+    pushed = offset - interpreter.frame.entry_sp[1]
+    return pushed if base == CFA and 0 < pushed <= _MOST_PUSHED else 0

@@ -1,0 +1,204 @@
+"""What a store through an address that is not exactly known may overwrite.
+
+An address in the frame is not forgotten if paths with two of them meet, or if an index is added: the abstract value has
+the number of a *reach*, the ranges in which the address may lie.  An index is assumed to stay in the object at the
+address to which it is added, and so is a pointer that moves by the same distance in each round of a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from sframe_unwind.code.interpret.values import (
+    ALTERED_BASE,
+    OTHER,
+    OTHER_BASE,
+    REACH_SHIFT,
+    STACK_BASE,
+    UNKNOWN,
+    UNKNOWN_BASE,
+    Slot,
+    Value,
+    on_stack,
+)
+
+_WORD = 8
+_MOST_RANGES = 8
+"""Maximum number of ranges that are kept apart."""
+_OBJECT, _NEAR = 64, 64
+"""Sizes in bytes: a range at least so long is that of a pointer that moves in an object, by at most so much."""
+_REACHING = (STACK_BASE, UNKNOWN_BASE, ALTERED_BASE)
+
+
+class Range(NamedTuple):
+    """Addresses from one to another, both included, as offsets in bytes from a stack pointer."""
+
+    base: int
+    first: int
+    last: int
+    by_index: bool = False
+    """An index was added: a load by the address may give any word of the object in which it lies."""
+
+
+Reach = tuple[Range, ...]
+NOTHING: Reach = ()
+"""No address in the frame, as far as is known."""
+EVERYWHERE = 1
+"""The number of the reach that is all of the frame."""
+ANYWHERE: Value = (UNKNOWN_BASE, EVERYWHERE << REACH_SHIFT)
+"""Anything, also any address in the frame."""
+
+
+class Reaches:
+    """The reaches of one file's values, by their numbers."""
+
+    def __init__(self) -> None:
+        self._known: list[Reach] = [NOTHING, NOTHING]
+        self._numbers: dict[Reach, int] = {NOTHING: 0}
+
+    def of(self, value: Value) -> Reach | None:
+        """Return the ranges in which an address may lie; ``None``: anywhere in the frame."""
+        base, offset = value
+        if on_stack(base):
+            return (Range(base, offset, offset),)
+        number = offset >> REACH_SHIFT if base in _REACHING else 0
+        return None if number == EVERYWHERE else self._known[number]
+
+    def with_reach(self, base: int, reach: Reach | None) -> Value:
+        """Return a value without an upper bound, by its base and its reach."""
+        if reach is None or len(reach) > _MOST_RANGES:
+            return base, EVERYWHERE << REACH_SHIFT
+        number = self._numbers.get(reach)
+        if number is None:
+            number = self._numbers[reach] = len(self._known)
+            self._known.append(reach)
+        return base, number << REACH_SHIFT
+
+    def merged(self, base: int, left: Value, right: Value) -> Value:
+        """Return a value with a base that is one of two values.
+
+        :param left: the value that is known so far; it stays if the other is that of the next round of a loop.
+        """
+        mine, other = self.of(left), self.of(right)
+        if mine is None or other is None:
+            return self.with_reach(base, None)
+        if not other:
+            return self.with_reach(base, mine)
+        if (len(mine) > 1 and _is_next_round(mine, other)) or _is_within(mine, other):
+            return self.with_reach(base, indexed(mine))
+        union = _union(mine, other)
+        return self.with_reach(base, union if len(union) <= _MOST_RANGES else _hulls(union))
+
+    def moved(self, value: Value, first: int, last: int) -> Value:
+        """Return a value plus a number of bytes between two, without its upper bound."""
+        reach = self.of(value)
+        if reach is not None:
+            reach = tuple(one._replace(first=one.first + first, last=one.last + last) for one in reach)
+        return self.with_reach(value[0], reach)
+
+    def without(self, base: int, value: Value) -> Value:
+        """Return the remaining knowledge about a value when a base begins to name another stack pointer.
+
+        What was allocated by that stack pointer stays apart from the rest of the frame.
+        """
+        if value[0] == base:
+            return UNKNOWN
+        reach = self.of(value) if has_reach(value) else None
+        if reach is None or all(known.base != base for known in reach):
+            return value
+        return self.with_reach(value[0], tuple(known for known in reach if known.base != base))
+
+    def overlaps(self, value: Value, size: int, slot: Value) -> bool:
+        """Return whether a store of so many bytes at an address may overwrite a slot.
+
+        An address by a stack pointer that moved by a variable amount is assumed to stay in what was allocated.
+        """
+        reach = self.of(value)
+        if reach is None:
+            return True
+        return any(one.base == slot[0] and one.first - _WORD < slot[1] < one.last + size for one in reach)
+
+    def may_load(self, value: Value, slots: Mapping[Slot, Value], saved: Collection[int]) -> list[Value]:
+        """Return the values in the slots from which a load of a word at an address may be.
+
+        By an index, it may be from any slot of the object at the address: of the slots that follow each other there,
+        up to a saved register.
+
+        :param saved: the bases of the values of saved registers.
+        """
+        reach = self.of(value)
+        if reach is None:
+            return list(slots.values())
+        objects = [(one.base, *_object(one, slots, saved)) for one in reach]
+        return [
+            held
+            for (base, offset), held in slots.items()
+            if any(base == one and low < offset < high for one, low, high in objects)
+        ]
+
+
+def indexed(reach: Reach) -> Reach:
+    """Return the reach of addresses after an index was added."""
+    return tuple(one._replace(by_index=True) for one in reach)
+
+
+def _object(one: Range, slots: Mapping[Slot, Value], saved: Collection[int]) -> tuple[int, int]:
+    """Return between which offsets the slots lie from which a load in a range may be, without these offsets.
+
+    By an index, the object at the address has the slots around it that follow each other, up to a saved register.
+    """
+    low, high = one.first - _WORD, one.last + _WORD
+    ends = {OTHER_BASE, *saved}
+    while one.by_index and slots.get((one.base, low), OTHER)[0] not in ends:
+        low -= _WORD
+    while one.by_index and slots.get((one.base, high), OTHER)[0] not in ends:
+        high += _WORD
+    return low, high
+
+
+def has_reach(value: Value) -> bool:
+    """Return whether a value is not exactly known, and may be an address in the frame."""
+    return value[0] in _REACHING and value[1] >> REACH_SHIFT != 0
+
+
+def _is_within(mine: Reach, other: Reach) -> bool:
+    """Return whether one reach is that of a pointer that has moved on within the object, or at its end."""
+    return all(
+        any(
+            one.base == new.base
+            and one.last - one.first >= _OBJECT
+            and one.first - _NEAR <= new.first <= new.last <= one.last + _NEAR
+            for one in mine
+        )
+        for new in other
+    )
+
+
+def _hulls(reach: Reach) -> Reach:
+    """Return one range for each stack pointer that contains all of its ranges."""
+    bases = sorted({known.base for known in reach})
+    return tuple(
+        Range(
+            base,
+            min(known.first for known in reach if known.base == base),
+            max(known.last for known in reach if known.base == base),
+            any(known.by_index for known in reach if known.base == base),
+        )
+        for base in bases
+    )
+
+
+def _is_next_round(mine: Reach, other: Reach) -> bool:
+    """Return whether one reach is another one after it moved by the distance between two of its ranges."""
+    by = other[0].first - mine[0].first
+    places, others = [one[:3] for one in mine], [one[:3] for one in other]
+    moved = [(base, first + by, last + by) for base, first, last in places]
+    return others == moved and not set(places).isdisjoint(others)
+
+
+def _union(mine: Reach, other: Reach) -> Reach:
+    """Return all ranges of two reaches, those that are the same place once."""
+    found = {one[:3]: one for one in (*mine, *other)}
+    found.update({one[:3]: one for one in (*mine, *other) if one.by_index})
+    return tuple(sorted(found.values()))
