@@ -113,7 +113,7 @@ def test_nothing_is_loaded_or_made_for_a_program_without_sframe(lldb: str, progr
     assert not has_second_debugger
     without = _state(shown(lldb, programs["without"], *commands, plugin=False))[-1]
     others = [name for name in modules if name not in without and not name.startswith(("lldb_plugin", "sframe_"))]
-    assert "threading" in others
+    assert "threading" in modules  # some LLDBs have it without the plugin
     assert "pathlib" not in others
     assert len(others) <= 12, others
     assert "No stop hooks" in said

@@ -64,7 +64,8 @@ def test_wrong_row_of_gcc_for_s390x_is_understood(capsys: pytest.CaptureFixture[
     lines = shown(capsys, 1, LIBC_S390X, "ether_aton_r")
     at = next(at for at, line in enumerate(lines) if line.startswith("!"))
     assert lines[at].split()[2:6] == ["r15+160", "u", "u", "!"]
-    assert lines[at].endswith("lgdr %r15,%f0")
+    # Which of the registers is restored last differs between compilers.
+    assert re.search(r"lgdr %r\d+,%f\d+$", lines[at])
     assert re.fullmatch(
         r" +\^ by the code, CFA = r15 \+ \d+ since `lay %r15,-\d+\(%r15\)` at 0x[0-9a-f]+; DWARF CFI says r15 \+ 160",
         lines[at + 1],

@@ -19,8 +19,8 @@ from tests.missing import toolchain_needed
 from tests.pairing import paired
 from tools import binutils, producers
 
-TESTS = Path(__file__).resolve().parents[1]
-SMALL, LARGE = TESTS / "process" / "inlined.cpp", TESTS / "drive" / "sources" / "trees.cc"
+CHECKOUT = Path(__file__).resolve().parents[2]
+SMALL, LARGE = CHECKOUT / "tests" / "process" / "inlined.cpp", CHECKOUT / "lab" / "drive" / "sources" / "trees.cc"
 SMALL_FORMATS = {
     "version 5": ["-gdwarf-5"],
     "version 4": ["-gdwarf-4"],
