@@ -20,7 +20,8 @@ from lab.code.executed.stub import Stopped, Stub
 from lab.code.paths import Edge, paths, reached
 from sframe_unwind import unwind_rule
 from sframe_unwind.code.decode.instruction import PC_RELATIVE, Instruction, Kind
-from sframe_unwind.code.interpret.interpretation import Interpreter, Run
+from sframe_unwind.code.interpret.interpretation import Interpreter
+from sframe_unwind.code.interpret.run import Run
 from sframe_unwind.code.interpret.walk import walk
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 

@@ -9,7 +9,8 @@ import pytest
 
 from lab.code.witness.encodings import small_library
 from sframe_unwind import elf
-from sframe_unwind.code.interpret.interpretation import Interpreter, Run
+from sframe_unwind.code.interpret.interpretation import Interpreter
+from sframe_unwind.code.interpret.run import Run
 from sframe_unwind.code.interpret.state import State
 from sframe_unwind.code.interpret.walk import walk
 from sframe_unwind.code.judge import checking

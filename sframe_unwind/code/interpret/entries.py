@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from sframe_unwind.code.image.ranges import CodeRange
-from sframe_unwind.code.interpret.interpretation import Interpreter, Prover, Run
+from sframe_unwind.code.interpret.interpretation import Interpreter
+from sframe_unwind.code.interpret.run import Prover, Run
 from sframe_unwind.code.interpret.state import State
 from sframe_unwind.code.interpret.values import CFA
 

@@ -96,6 +96,13 @@ class Sweep:
         at = pc - self.function.start
         return self._code[at : at + size]
 
+    def after_padding(self, address: int) -> int:
+        """Return the first address without padding, from an address on."""
+        is_padding = self._lifter.machine.is_padding
+        while (size := self.instruction(address).size) and is_padding(self.bytes_at(address, size)):
+            address += size
+        return address
+
     def leads_to(self, pc: int) -> Iterator[int]:
         """Yield the targets outside the function that an instruction reaches by direct jumps alone."""
         waiting, seen = [pc], set()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sframe_unwind.code.decode.instruction import Kind
-from sframe_unwind.code.interpret.interpretation import Interpreter, Run, address_of
+from sframe_unwind.code.interpret.interpretation import Interpreter
+from sframe_unwind.code.interpret.run import Run, address_of
 from sframe_unwind.code.interpret.state import State
 
 

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from sframe_unwind.code.decode.disassembly import Disassembler
 from sframe_unwind.code.decode.instruction import Instruction, Kind
 from sframe_unwind.code.image.ranges import CodeRange
-from sframe_unwind.code.interpret.interpretation import Interpreter, Run
+from sframe_unwind.code.interpret.interpretation import Interpreter
+from sframe_unwind.code.interpret.run import Run
 from sframe_unwind.code.interpret.state import State
 from sframe_unwind.code.interpret.values import CFA, ENTRY, NUMBER
 from sframe_unwind.code.interpret.walk import walk

@@ -8,7 +8,8 @@ from typing import Callable, NamedTuple
 from sframe_unwind import unwind_rule
 from sframe_unwind.code.decode.disassembly import Disassembler
 from sframe_unwind.code.decode.instruction import HIGH
-from sframe_unwind.code.interpret.interpretation import Interpreter, Run
+from sframe_unwind.code.interpret.interpretation import Interpreter
+from sframe_unwind.code.interpret.run import Run
 from sframe_unwind.code.interpret.state import State
 from sframe_unwind.code.interpret.values import CFA, OTHER, SIGNED, UNKNOWN, Slot, Value, length_count, on_stack, plus
 from sframe_unwind.code.interpret.walk import walk

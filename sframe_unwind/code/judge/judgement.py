@@ -8,7 +8,7 @@ from typing import NamedTuple, Union
 
 from sframe_unwind import unwind_rule
 from sframe_unwind.cfi.row import NO_SCALES, Scales
-from sframe_unwind.code.interpret.interpretation import Run
+from sframe_unwind.code.interpret.run import Run
 from sframe_unwind.code.interpret.state import Frame, State
 from sframe_unwind.code.interpret.values import (
     CFA,

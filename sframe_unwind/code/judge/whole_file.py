@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sframe_unwind.code.image.ranges import CodeRange, Starts
 from sframe_unwind.code.interpret.effects import MAX_FUNCTIONS
 from sframe_unwind.code.interpret.evaluation import Written
-from sframe_unwind.code.judge.checking import Checker, joined
+from sframe_unwind.code.judge.checking import Checker
 from sframe_unwind.code.judge.findings import (
     NONE,
     CodeVerdict,
@@ -21,12 +21,12 @@ from sframe_unwind.code.judge.findings import (
     counted,
     unknown_in,
 )
-from sframe_unwind.code.judge.judgement import CFA_NOT_KNOWN, NOT_REACHED, PROVED, Judgement, Judgements, not_known
+from sframe_unwind.code.judge.judgement import NOT_REACHED, Judgement, Judgements
 from sframe_unwind.code.judge.results import FunctionVerdicts, Results
+from sframe_unwind.code.judge.ways import contradict, joined, not_wrong, reached
 from sframe_unwind.workers import Lost, Progress, WorkerError, can_fork, in_order
 
 _WORD = 8
-_OF_ANOTHER_FRAME = not_known("another function leads here with another frame")
 _CHUNK = 64
 """Number of functions that a process takes at a time."""
 _MAX_ROUNDS = 8
@@ -292,7 +292,7 @@ class _Assembly:
         return {
             start
             for start, parts in elsewhere.items()
-            if not self._is_entered(start) and _contradict(parts, self._results.get(start))
+            if not self._is_entered(start) and contradict(parts, self._results.get(start))
         }
 
     def _found(self, function: CodeRange, result: FunctionResult | None, others: list[Part]) -> _Found:
@@ -315,8 +315,8 @@ class _Assembly:
         """Return the findings in a function that others jump into."""
         if result is not None:
             own = self._checker.part(function)
-            others = [_not_wrong(other, own) for other in others]
-            return joined([_reached(own, others), *others])
+            others = [not_wrong(other, own) for other in others]
+            return joined([reached(own, others), *others])
         # Instructions that nothing else reaches are unknown.
         found = joined(others)
         verdicts = {
@@ -329,60 +329,6 @@ class _Assembly:
 def _overwrites(store: Written, register: int, distance: int) -> bool:
     """Return whether a store through a register overwrites a word at a distance from where that points."""
     return store.register == register and -_WORD < distance - store.offset < store.size
-
-
-def _contradict(others: list[Part], own: FunctionResult | None) -> bool:
-    """Return whether other ways into a function prove some of it, and confirm nothing that is wrong on its own way."""
-    if own is None:
-        return False
-
-    def worst(finding: Finding) -> Judgement:
-        judged = (other.verdicts.get(finding.table, {}).get(finding.address) for other in others)
-        return max((one.worst for one in judged if one is not None), default=Judgement.PROVED)
-
-    proved = any(PROVED in verdicts.values() for other in others for verdicts in other.verdicts.values())
-    return proved and bool(own.findings) and all(worst(finding) is Judgement.PROVED for finding in own.findings)
-
-
-def _reached(own: Part, others: list[Part]) -> Part:
-    """Return the findings from a function's entry, without the instructions that only other ways lead to."""
-
-    def is_left(table: str, pc: int) -> bool:
-        return pc in own.unreached and any(pc in other.verdicts.get(table, {}) for other in others)
-
-    return own._replace(
-        verdicts={
-            table: {pc: judged for pc, judged in verdicts.items() if not is_left(table, pc)}
-            for table, verdicts in own.verdicts.items()
-        }
-    )
-
-
-def _not_wrong(part: Part, own: Part) -> Part:
-    """Return the findings of one way into a function, without errors where its entry proves the rows right.
-
-    One row cannot be right for two frames.  If a function is right from its entry, the code that jumps into it with
-    another frame is wrong, or was not followed correctly: the rows are unknown there.  If it is only unknown where the
-    code leads with the same frame, the proof remains.
-    """
-
-    def is_proved(table: str, pc: int) -> bool:
-        judged = own.verdicts.get(table, {}).get(pc)
-        return judged is not None and judged.worst is Judgement.PROVED
-
-    def of_both(table: str, pc: int, judged: Judgements) -> Judgements:
-        if not is_proved(table, pc):
-            return judged
-        is_other = judged.worst is Judgement.WRONG or judged.why == CFA_NOT_KNOWN
-        return _OF_ANOTHER_FRAME if is_other else PROVED
-
-    return Part(
-        {
-            table: {pc: of_both(table, pc, judged) for pc, judged in verdicts.items()}
-            for table, verdicts in part.verdicts.items()
-        },
-        tuple(finding for finding in part.findings if not is_proved(finding.table, finding.address)),
-    )
 
 
 def _worst(counts: Counts) -> Judgement:

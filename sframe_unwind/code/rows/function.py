@@ -7,7 +7,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from sframe_unwind.code.decode.instruction import Kind
-from sframe_unwind.code.interpret.interpretation import Interpreter, Run, address_of
+from sframe_unwind.code.interpret.interpretation import Interpreter
+from sframe_unwind.code.interpret.run import Run, address_of
 from sframe_unwind.code.interpret.state import State
 from sframe_unwind.code.interpret.walk import walk
 from sframe_unwind.code.judge.judgement import Judge, Judgement

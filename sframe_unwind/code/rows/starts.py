@@ -10,7 +10,8 @@ from sframe_unwind.code.decode.lifting import Lifter
 from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.image.code_image import CodeImage
 from sframe_unwind.code.image.ranges import CodeRange, CodeRanges
-from sframe_unwind.code.interpret.interpretation import Interpreter, Run, address_of
+from sframe_unwind.code.interpret.interpretation import Interpreter
+from sframe_unwind.code.interpret.run import Run, address_of
 from sframe_unwind.code.interpret.state import State
 from sframe_unwind.code.interpret.values import NUMBER
 from sframe_unwind.code.interpret.walk import walk

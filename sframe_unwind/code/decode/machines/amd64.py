@@ -15,7 +15,6 @@ from sframe_unwind.code.decode.instruction import (
     CONSTANT,
     DIRECTED,
     DIRECTION,
-    ELSEWHERE,
     HIGH,
     LOAD,
     PC_RELATIVE,
@@ -23,19 +22,28 @@ from sframe_unwind.code.decode.instruction import (
     RESULT,
     SHIFT_LEFT,
     SUBTRACT,
-    Expression,
     Instruction,
     Kind,
     Store,
 )
+from sframe_unwind.code.decode.machines.amd64_described import (
+    LEGACY_PREFIXES,
+    RAX,
+    RBX,
+    RCX,
+    RDI,
+    RDX,
+    RSI,
+    V0,
+    describe,
+)
 from sframe_unwind.code.decode.machines.amd64_shape import displacement
+from sframe_unwind.code.decode.machines.amd64_text import objdump_text, reference
 from sframe_unwind.code.decode.machines.base import (
     STOP,
-    Disassembled,
     Machine,
     conditional_jump,
     jump,
-    signed,
     trap,
     writing,
 )
@@ -56,14 +64,9 @@ _RELATIONS = {2: "<", 3: ">=", 4: "==", 5: "!=", 6: "<=", 7: ">"}
 """Intel's condition codes."""
 _SUBTRACTIONS = {5: 8, 6: 16, 7: 32, 8: 64}
 """``AMD64G_CC_OP_SUBB`` to ``SUBQ``, and the bits that they subtract."""
-_SIZED = ("pushq", "popq", "callq", "retq", "jmpq", "leaveq")
-_SIZED_WITH_REGISTER = ("mov", "lea", "add", "sub", "and", "or", "xor", "test", "cmp")
 _PADDING = (b"\xcc", b"\x90", b"\x66\x90", b"\x66\x66\x90", b"\xf3\x90")
 
 
-_RAX, _RDX, _RCX, _RBX, _RSI, _RDI = range(6)
-_V0 = 17
-_LEGACY_PREFIXES = frozenset(b"\x66\x67\x2e\x36\x3e\x26\x64\x65\xf0\xf2\xf3")
 _RELATIVE_JUMPS = frozenset((0xE8, 0xE9, 0xEB, *range(0x70, 0x80), *range(0xE0, 0xE4)))
 _INDIRECT = (0x10, 0x18, 0x20, 0x28)
 """The field of the second byte that distinguishes calls and jumps after ff."""
@@ -100,97 +103,9 @@ _SEGMENT_STACK = (0xA0, 0xA1, 0xA8, 0xA9)
 """``push %fs``, ``pop %fs``, ``push %gs``, ``pop %gs``, after 0f"""
 _BIT_TESTS = (0xA3, 0xAB, 0xB3, 0xBB)
 """``bt``, ``bts``, ``btr``, ``btc``"""
-_XOP = b"\x8f"
-"""The first byte of a prefix of AMD's, and of ``pop``, which VEX knows."""
-_APX_MAP = 4
-"""The map of EVEX in which legacy instructions have other registers."""
-_NAMED_ONLY = re.compile(
-    r"clwb|clflush|cldemote|prefetch|rdpid|rdrand|rdseed|rd[fg]sbase|wr[fg]sbase|[lsm]fence|clac|stac|cli$|sti$|swapgs"
-    r"|wrmsr|wb(no)?invd|invd|invlpg|invpcid|hlt|lgdt|lidt|lldt|ltr|wrpkru|verr|verw|incssp|rdssp|set\w+|str[wlq]?$"
-    r"|sldt|smsw|sgdt|sidt|xsave|fxsave|adcx|adox|crc32|popcnt|lzcnt|tzcnt|movbe|movdir|sha(1|256)|gf2p8|mov[lq]?$|ptwrite"
-)
-"""Mnemonics of instructions that write only their operands, and state that only systems see."""
-_ALSO = {"rdmsr": (_RAX, _RDX), "xgetbv": (_RAX, _RDX), "rdpkru": (_RAX, _RDX), "rdpmc": (_RAX, _RDX)}
-"""Instructions that also write other registers."""
-_SCALARS = {
-    **dict.fromkeys(("vmovq", "vmovsd", "vmovlps", "vmovhps", "vmovlpd", "vmovhpd", "vpextrq"), 8),
-    **dict.fromkeys(("vmovd", "vmovss", "vextractps", "vpextrd"), 4),
-    "vpextrw": 2,
-    "vpextrb": 1,
-}
-"""Sizes in bytes of the data that is moved between memory and one element of a vector register."""
-_EVEX_STORES = {
-    1: frozenset((0x11, 0x13, 0x17, 0x29, 0x2B, 0x7E, 0x7F, 0xD6, 0xE7)),
-    2: frozenset((*range(0x10, 0x16), *range(0x20, 0x26), *range(0x30, 0x36), 0x63, 0x8A, 0x8B, *range(0xA0, 0xA4))),
-    3: frozenset((*range(0x14, 0x18), 0x19, 0x1B, 0x1D, 0x39, 0x3B)),
-}
-"""The opcodes of EVEX with a form that writes to memory, by map: moves, narrowing, compression, extraction."""
 _MOVING_PARTS = re.compile(
     r"v?(p?insr|insert|p?blend|perm|p?shuf|p?unpck|palignr|ps[lr]ldq|extract|broadcast|mov|p?(and|or|xor))"
 )
-_IMPLICIT = re.compile(r"vp?cmp[ei]str|vmaskmov(dqu|ps|pd)|vzero|v?pscatter|tile")
-_UNSIZED = re.compile(r"scatter|compress|xsave|fxsave|enqcmd|movdir64b|s[gi]dt")
-
-
-def _describe(found: Disassembled) -> Instruction | None:
-    """Return the effects of an instruction that VEX does not know: AVX-512, and instructions that few programs use."""
-    mnemonic, raw = found.mnemonic, found.raw
-    if mnemonic.startswith(("loop", "j")):
-        return STOP
-    rest = raw.lstrip(bytes(_LEGACY_PREFIXES))
-    if rest[:1] == _XOP:
-        # An instruction that is not a vector instruction may be LWP's, which stores elsewhere.
-        if mnemonic[0] != "v":
-            return None
-    elif rest[:1] in (b"\xc4", b"\xc5", b"\x62"):
-        if rest[:1] == b"\x62" and rest[1] & 7 == _APX_MAP:
-            return None
-        if mnemonic[0] not in "vkabprmst" or _IMPLICIT.match(mnemonic):
-            return None
-    elif mnemonic not in _ALSO and not _NAMED_ONLY.match(mnemonic):
-        return None
-    if mnemonic == "movdir64b":
-        return writing(found.size, (), tuple(((REGISTER, number, 0), 64, ANYTHING) for number in found.registers[0]))
-    stores: list[Store] = []
-    for place, known_size, registers in found.memory if _may_store(rest) else ():
-        address, size = (place, known_size) if rest[:1] != b"\x62" else _scaled(rest, mnemonic, place, known_size)
-        if address is not None and size and not _UNSIZED.search(mnemonic):
-            stores.append((address, size, ANYTHING))
-        elif not registers:
-            stores.append(ELSEWHERE)
-        else:
-            stores += [((REGISTER, number, 0), ANYTHING, ANYTHING) for number in registers if number < _V0]
-    return writing(found.size, (*found.all_registers, *_ALSO.get(mnemonic, ())), tuple(stores))
-
-
-def _may_store(rest: bytes) -> bool:
-    """Return whether an instruction with an operand in memory may write to it.
-
-    :param rest: the instruction without legacy prefixes.
-    """
-    opcodes = _EVEX_STORES.get(rest[1] & 7) if rest[0] == 0x62 else None
-    return opcodes is None or rest[4] in opcodes
-
-
-def _scaled(rest: bytes, mnemonic: str, address: Expression | None, size: int) -> tuple[Expression | None, int]:
-    """Return address and size of EVEX's operand in memory; ``None``: the address is not known.
-
-    A distance of one byte counts operands.  Capstone has the wrong size for some that are smaller than a register.
-
-    :param rest: the instruction without legacy prefixes.
-    :param address: address by capstone; ``size`` likewise.
-    """
-    if size >= 16:
-        return address, size
-    scalar = _SCALARS.get(mnemonic)
-    if scalar is None or address is None:
-        return None, 0
-    if rest[5] & 0xC0 != 0x40:
-        return address, scalar
-    distance = signed(rest[7 if rest[5] & 7 == 4 else 6], 8) * scalar
-    if address[0] == REGISTER:
-        return (REGISTER, address[1], distance), scalar
-    return (ADD, (REGISTER, address[1][1], distance), address[2]), scalar
 
 
 def _sizes(_code: bytes, _at: int) -> Sequence[int]:
@@ -231,9 +146,9 @@ def _repeated(size: int, opcode: int, each: int) -> Instruction:
 
     :param each: the size in bytes of each word that is stored.
     """
-    length = (SHIFT_LEFT, (REGISTER, _RCX, 0), each.bit_length() - 1)
-    moved = (_RCX, _RDI, _RSI) if opcode in _COPYING else (_RCX, _RDI)
-    first = (REGISTER, _RDI, 0)
+    length = (SHIFT_LEFT, (REGISTER, RCX, 0), each.bit_length() - 1)
+    moved = (RCX, RDI, RSI) if opcode in _COPYING else (RCX, RDI)
+    first = (REGISTER, RDI, 0)
     place = (DIRECTED, first, (ADD, (SUBTRACT, first, length), (CONSTANT, each)))
     return writing(size, moved, ((place, length, ANYTHING),))
 
@@ -244,13 +159,13 @@ def _prefixes(raw: bytes) -> tuple[int, int, bool]:
     The number is negative if a prefix has no effect because one follows it that must come first.
     """
     at, size = 0, 4
-    while at < len(raw) and raw[at] in _LEGACY_PREFIXES:
+    while at < len(raw) and raw[at] in LEGACY_PREFIXES:
         size = 2 if raw[at] == 0x66 else size
         at += 1
     if raw[at : at + 1] and raw[at] & 0xF0 == 0x40:
         is_wide = bool(raw[at] & 8)
         at += 1
-        if at < len(raw) and (raw[at] in _LEGACY_PREFIXES or raw[at] & 0xF0 == 0x40):
+        if at < len(raw) and (raw[at] in LEGACY_PREFIXES or raw[at] & 0xF0 == 0x40):
             return -1, size, is_wide
         return at, size, is_wide
     return at, size, False
@@ -293,7 +208,7 @@ def _of_two_bytes(raw: bytes, at: int, opcode: int, operands: int) -> Instructio
         return writing(at + 3)
     if opcode == 1 and operands == 0xD0:
         # xgetbv: VEX takes x87, SSE and AVX for all that there is.
-        return writing(at + 3, (_RAX, _RDX))
+        return writing(at + 3, (RAX, RDX))
     if opcode == 0x1E and operands & 0xF8 == 0xC8 and 0xF3 in raw[:at]:
         # rdssp: VEX takes it for a nop, as processors without shadow stacks do.
         return writing(at + 3, (register,))
@@ -330,12 +245,12 @@ def _moved_scalar(raw: bytes) -> Instruction | None:
     if not is_moved or (at == 2 and raw[1] & 0x1F != 1):
         return None
     number = raw[at + 2] & 7 | (8 if at == 2 and not raw[1] & 0x20 else 0)
-    return writing(at + 3, (_V0 + number, _V0 + number + HIGH))
+    return writing(at + 3, (V0 + number, V0 + number + HIGH))
 
 
 def _register(number: int) -> int:
     """Return DWARF's number of a register, given its number in instructions."""
-    return (_RAX, _RCX, _RDX, _RBX, amd64.SP, amd64.FP, _RSI, _RDI)[number] if number < 8 else number
+    return (RAX, RCX, RDX, RBX, amd64.SP, amd64.FP, RSI, RDI)[number] if number < 8 else number
 
 
 def _call(raw: bytes) -> Instruction:
@@ -359,29 +274,6 @@ def _is_padding(raw: bytes) -> bool:
     # nop, int3; data16 cs nopw, nopl: 0f 1f after any prefixes.
     rest = raw.lstrip(b"\x66\x2e\xf2\xf3\x48")
     return raw in _PADDING or rest[:2] == b"\x0f\x1f" or rest == b"\x90"
-
-
-def _objdump_text(mnemonic: str, operands: str) -> str:
-    # objdump omits the size of the operand if a register implies it.
-    if mnemonic in _SIZED or (mnemonic[-1:] == "q" and mnemonic[:-1] in _SIZED_WITH_REGISTER and "%r" in operands):
-        mnemonic = mnemonic[:-1]
-    if mnemonic[-1:] in "lwb" and mnemonic[:-1] in _SIZED_WITH_REGISTER and "%" in operands.rpartition(", ")[2][:1]:
-        mnemonic = mnemonic[:-1]
-    return f"{mnemonic} {operands.replace(', ', ',')}".rstrip()
-
-
-_TARGET = re.compile(r"(?:^|\s)(?:j\w+|callq?|loop\w*|xbegin) 0x([0-9a-f]+)$")
-_RELATIVE = re.compile(r"(-?)0x([0-9a-f]+)\(%rip\)")
-
-
-def _reference(text: str, end: int) -> int | None:
-    if "(%rip)" in text:
-        relative = _RELATIVE.search(text)
-        return None if relative is None else end + int(relative[1] + relative[2], 16)
-    if "%" in text or "$" in text or "(" in text:  # most instructions
-        return None
-    target = _TARGET.search(text)
-    return None if target is None else int(target[1], 16)
 
 
 def _condition(helper: str, constants: Sequence[int]) -> tuple[str, int] | None:
@@ -413,30 +305,30 @@ MACHINE = Machine(
     special=_special,
     shape=displacement,
     system_call=0,
-    system_call_results=(_RAX, _RCX, 11),
+    system_call_results=(RAX, RCX, 11),
     ending_calls=frozenset((60, 231, 15)),  # exit, exit_group, rt_sigreturn
     is_page_relative=_is_page_relative,
     is_padding=_is_padding,
     condition=_condition,
     comparisons=_SUBTRACTIONS,
     unsigned_comparisons=frozenset(_SUBTRACTIONS),
-    describe=_describe,
+    describe=describe,
     execute=None,
     unsized_helpers=("amd64g_dirtyhelper_XSAVE", "amd64g_dirtyhelper_SxDT"),
     helpers={
         "amd64g_dirtyhelper_S": (),
-        "amd64g_dirtyhelper_CPUID": (_RAX, _RBX, _RCX, _RDX),
-        "amd64g_dirtyhelper_RDTSCP": (_RAX, _RCX, _RDX),
+        "amd64g_dirtyhelper_CPUID": (RAX, RBX, RCX, RDX),
+        "amd64g_dirtyhelper_RDTSCP": (RAX, RCX, RDX),
         "amd64g_dirtyhelper_X": (),
         "amd64g_dirtyhelper_F": (),
         "amd64g_dirtyhelper_AES": (),
-        "amd64g_dirtyhelper_PCMPxSTRx": (_RCX,),
+        "amd64g_dirtyhelper_PCMPxSTRx": (RCX,),
     },
-    capstone_registers={**_PARTS, **{f"{size}mm{n}": _V0 + n for n in range(16) for size in "xyz"}},
+    capstone_registers={**_PARTS, **{f"{size}mm{n}": V0 + n for n in range(16) for size in "xyz"}},
     returns_through=None,
     att_syntax=True,
-    objdump_text=_objdump_text,
-    reference=_reference,
+    objdump_text=objdump_text,
+    reference=reference,
     disassembler=("CS_ARCH_X86", "CS_MODE_64"),
     moves_parts=_MOVING_PARTS.match,
     has_access=True,

@@ -1,0 +1,132 @@
+"""Follows the calls of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sframe_unwind.code.decode.instruction import Instruction
+from sframe_unwind.code.image.not_returning import is_not_returning
+from sframe_unwind.code.image.ranges import CodeRange
+from sframe_unwind.code.interpret.effects import Effects
+from sframe_unwind.code.interpret.ends import Ends
+from sframe_unwind.code.interpret.program import Program
+from sframe_unwind.code.interpret.run import Passed
+from sframe_unwind.code.interpret.state import State
+from sframe_unwind.code.interpret.values import NUMBER, OTHER, UNKNOWN, on_stack, plus
+
+_MASK = (1 << 64) - 1
+_REACH_OF_CALLEE = 1 << 16
+"""How far from a pointer a callee's stores are examined, in bytes."""
+
+
+class Way(NamedTuple):
+    """Where a call leads."""
+
+    target: int
+    state: State
+    after_call: bool = False
+    """The target is the instruction after a call that may not return."""
+
+
+class Calls:
+    """The calls of one function.
+
+    :param effects: finds the registers that called functions of the file may change; ``None``: callees are assumed to
+        keep the ABI.
+    :param ends: gets the calls that may leave the function.
+    """
+
+    def __init__(self, program: Program, function: CodeRange, effects: Effects | None, ends: Ends) -> None:
+        self._all = program
+        self._evaluator = program.evaluator
+        self._frame = program.frame
+        self._image = program.image
+        self._function = function
+        self._effects = effects
+        self._ends = ends
+        self.called: set[int] = set()
+        self.passed: set[Passed] = set()
+        self.after_ends: dict[int, State] = {}
+        """The code after calls that do not return, with the state if they did: tables also describe this code."""
+        self.catches = False
+        """Whether an exception that passes through a call may be caught."""
+
+    def ways(self, pc: int, instruction: Instruction, state: State, is_certain: bool) -> Iterator[Way]:
+        """Follow a call, and yield where it leads.
+
+        :param is_certain: something certain leads to the call.
+        """
+        target = self._evaluator.value(instruction.target or (), state, pc) if instruction.target else OTHER
+        following = pc + instruction.size
+        name = self._image.external_call(pc, instruction.size)
+        address = target[1] & _MASK if target[0] == NUMBER else None
+        if name is None and address == following:  # position-independent code finds its own address this way
+            self._evaluator.apply(instruction, state, pc)
+            yield Way(following, state)
+            return
+        ra = self._all.machine.arch.ra
+        if ra is not None and instruction.link not in (None, ra):
+            yield self._with_other_link(pc, address if name is None else None, instruction, state)
+            return
+        called = address if name is None else None
+        changed = None
+        if self._effects is not None and called is not None:
+            changed = self._effects.changed(called)
+        if called is not None:
+            self.passed.update(self._pointers(called, state))
+            self._evaluator.store_in_callee(self._all.storing.get(called, ()), state)
+        self._evaluator.call(state, changed)
+        if called in self._all.changing_fp:
+            state.registers[self._frame.fp] = UNKNOWN
+        if called in self._all.moving_sp:
+            self._evaluator.move_sp(self._all.moving_sp[called], state, pc)
+        for pad in self._all.landing_pads(following - 1):
+            self.catches = True
+            yield Way(pad.address, self._popped(state, pad.popped))
+        if called is not None:
+            self.called.add(called)
+            # The effects of a called part are not followed.  It may leave the function, as in a retpoline.
+            self._ends.returns |= self._function.start < called < self._function.end
+        is_end = is_not_returning(name) if name is not None else address in self._all.not_returning
+        sweep = self._all.sweep_at(pc)
+        after = sweep.after_padding(following)
+        if not sweep.function.start <= after < sweep.function.end:
+            return  # a call at the end does not return
+        if is_end:
+            if is_certain:
+                self.after_ends[after] = state
+        else:
+            yield Way(following, state, after_call=called not in self._all.coming_back)
+
+    def _pointers(self, called: int, state: State) -> Iterator[Passed]:
+        """Yield the pointers to saved registers, and to what is below these, in the registers at a call."""
+        sp = self._frame.sp
+        for number in self._all.machine.general:
+            value = state.registers.get(number, OTHER)
+            if number != sp and on_stack(value[0]):
+                for base, offset in state.slots:
+                    if base == value[0] and abs(offset - value[1]) <= _REACH_OF_CALLEE:
+                        yield Passed(called, number, offset - value[1])
+
+    def _with_other_link(self, pc: int, address: int | None, instruction: Instruction, state: State) -> Way:
+        """Follow a call that leaves its return address in another register than the ABI's; return where it leads.
+
+        Within the function, it is a jump over constants to which the register then points.  Otherwise, it calls a
+        function with a special calling convention, such as ``__fentry__``, which changes only the registers of that
+        convention.
+        """
+        self._evaluator.apply(instruction, state, pc)
+        if address is not None and self._function.start <= address < self._function.end:
+            return Way(address, state)
+        for register in self._all.machine.own_convention:
+            state.registers[register] = UNKNOWN
+        return Way(pc + instruction.size, state)
+
+    def _popped(self, state: State, size: int) -> State:
+        """Return a state with so many bytes removed from the stack."""
+        if not size:
+            return state
+        state = state.copy()
+        state.registers[self._frame.sp] = plus(state.registers[self._frame.sp], size)
+        return state

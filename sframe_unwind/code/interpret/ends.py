@@ -1,0 +1,60 @@
+"""The ways in which a function is left."""
+
+from __future__ import annotations
+
+from sframe_unwind.code.interpret.state import Frame, State
+from sframe_unwind.code.interpret.values import REPLACED_BASE, Value, is_open
+
+
+class Ends:
+    """Collects the states in which a function is left; see :class:`sframe_unwind.code.interpret.run.Run`."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self.returns = self.changes_fp = self.replaces_return = False
+        self.stack_pointers_at_end: set[Value] = set()
+        self.stack_pointers_at_return: set[Value] = set()
+        self.has_return = False
+        self._as_entered = True
+        self._restored: set[int] | None = None
+        self.returns_to: set[Value] = set()
+
+    @property
+    def as_entered(self) -> bool:
+        """Whether it is left without a frame on all paths."""
+        return bool(self.stack_pointers_at_end) and self._as_entered
+
+    @property
+    def restored(self) -> frozenset[int]:
+        """The followed registers that hold what they held at the entry wherever it is left."""
+        return frozenset(self._frame.also if self._restored is None else self._restored)
+
+    def leave(self, state: State, is_certain: bool) -> None:
+        """Record the state in which the function is left.
+
+        :param is_certain: something certain leads there; guessed code does not show the stack pointer.
+        """
+        self.returns = True
+        if is_certain:
+            self.stack_pointers_at_end.add(state.registers[self._frame.sp])
+            self._as_entered &= self._frame.is_entry(state)
+            kept = self._frame.kept(state)
+            self._restored = kept if self._restored is None else self._restored & kept
+
+    def return_to(self, target: Value, has_replaced: bool) -> None:
+        """Record to what a return instruction returns.
+
+        :param has_replaced: a value was stored over the return address.
+        """
+        self.returns_to.add(target)
+        self.replaces_return |= has_replaced and (target[0] == REPLACED_BASE or is_open(target[0]))
+
+    def pass_to_caller(self, state: State, after: State) -> None:
+        """Record with which registers the caller continues.
+
+        :param state: the state before the return.
+        :param after: the state after it.
+        """
+        self.stack_pointers_at_return.add(after.registers[self._frame.sp])
+        value = state.registers[self._frame.fp]
+        self.changes_fp |= value != self._frame.entry_fp and not is_open(value[0])

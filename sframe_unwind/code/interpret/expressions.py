@@ -1,0 +1,333 @@
+"""Evaluates the expressions of instructions in abstract states."""
+
+from __future__ import annotations
+
+from typing import Callable, Union
+
+from sframe_unwind.code.decode.instruction import (
+    ADD,
+    AND,
+    CHOICE,
+    COMPUTED,
+    CONSTANT,
+    DIRECTED,
+    DIRECTION,
+    EXTEND,
+    LOAD,
+    MIXED,
+    PAGE_RELATIVE,
+    PARTLY,
+    PC_RELATIVE,
+    REGISTER,
+    SCALED,
+    SHIFT_LEFT,
+    SHIFT_RIGHT,
+    SIGN,
+    STRIP,
+    SUBTRACT,
+    Expression,
+)
+from sframe_unwind.code.decode.machines import Machine
+from sframe_unwind.code.image.jump_tables import Entries, Entry
+from sframe_unwind.code.interpret.reach import ANYWHERE, has_reach, indexed
+from sframe_unwind.code.interpret.state import Frame, State
+from sframe_unwind.code.interpret.values import (
+    ALTERED,
+    ALTERED_BASE,
+    CFA,
+    CLOBBERED_BASE,
+    ENTRY,
+    JUMP_ENTRY,
+    NUMBER,
+    OTHER,
+    OTHER_BASE,
+    SIGNED,
+    STACK_BASE,
+    SYMBOL,
+    TABLE_BASE,
+    UNKNOWN,
+    UNKNOWN_BASE,
+    Value,
+    is_open,
+    length_count,
+    number,
+    on_stack,
+    plus,
+    scaled,
+    top_number,
+    with_top_number,
+)
+
+ReadConstant = Callable[[int, int], Union[int, None]]
+"""``(address, size in bytes)``: returns the unsigned number in read-only memory; ``None``: it is not known."""
+
+_PAGE_MASK = ~0xFFF
+_MASK = (1 << 64) - 1
+_WORD = 8
+_MIN_ADDRESS = 0x1000
+"""Smaller constants are never taken for the address of a table."""
+_MIN_KERNEL_ADDRESS = 1 << 30
+"""The least distance of kernel addresses from 0, as numbers with a sign; they are negative."""
+_BITS_OF_BYTE = 8
+_LOW_HALF = (1 << 32) - 1
+
+
+class Expressions:
+    """Evaluates expressions.
+
+    :param read_constant: reads literal pools.
+    """
+
+    def __init__(self, machine: Machine, frame: Frame, read_constant: ReadConstant) -> None:
+        self._machine = machine
+        self._frame = frame
+        self._read = read_constant
+        self.entries = Entries()
+        self._bounds = frame.bounds
+        self._reaches = frame.reaches
+        self._leaking = frame.entry_fp[0], frame.return_address[0]
+        self.has_read = False
+        """Whether, since this was cleared, a constant was read from memory."""
+
+    def value(self, expression: Expression, state: State, pc: int) -> Value:
+        """Return the value in a state of an expression of the instruction at ``pc``."""
+        kind = expression[0]
+        if kind == REGISTER:
+            value = state.registers.get(expression[1], OTHER)
+            return self._plus(value, expression[2]) if expression[2] else value
+        if kind == COMPUTED:
+            return OTHER
+        if kind == CONSTANT:
+            return number(expression[1])
+        if kind == PC_RELATIVE:
+            return number(pc + expression[1])
+        if kind == PAGE_RELATIVE:
+            return number((pc & _PAGE_MASK) + expression[1])
+        if kind == LOAD:
+            return self._load(self.value(expression[1], state, pc), expression[2], expression[3], state)
+        if kind == ADD:
+            return self._add(self.value(expression[1], state, pc), self.value(expression[2], state, pc))
+        if kind == SUBTRACT:
+            return self._subtract(self.value(expression[1], state, pc), self.value(expression[2], state, pc))
+        if kind == AND:
+            return self._and(self.value(expression[1], state, pc), expression[2])
+        if kind == SHIFT_LEFT:
+            return self._shift(self.value(expression[1], state, pc), expression[2])
+        if kind == EXTEND:
+            return self._extend(self.value(expression[1], state, pc), expression[2], expression[3])
+        return self._rare(expression, state, pc)
+
+    def _rare(self, expression: Expression, state: State, pc: int) -> Value:
+        kind = expression[0]
+        if kind == MIXED:
+            values = [self.value(operand, state, pc) for operand in expression[1]]
+            if any(map(self._is_surely_address, values)):
+                return ANYWHERE
+            return UNKNOWN if any(self._frame.is_tracked(base) for base, _ in values) else OTHER
+        if kind == CHOICE:
+            left, right = self.value(expression[1], state, pc), self.value(expression[2], state, pc)
+            return self._frame.merge(left, right)
+        if kind == DIRECTED:
+            direction = state.registers.get(DIRECTION, OTHER)
+            if direction in (number(1), number(-1)):
+                return self.value(expression[1 if direction == number(1) else 2], state, pc)
+            return self._frame.merge(self.value(expression[1], state, pc), self.value(expression[2], state, pc))
+        if kind == PARTLY:
+            return self._altered(self.value(expression[1], state, pc))
+        if kind == SHIFT_RIGHT:
+            base, offset = value = self.value(expression[1], state, pc)
+            signed = offset if expression[3] else offset & _MASK
+            if base == NUMBER:
+                return number(signed >> expression[2])
+            # Without its lowest bits, an address can be shifted back; without more of them, it is none.
+            return self._opaque(value) if expression[2] < _BITS_OF_BYTE else self._part(value)
+        if kind == SIGN:
+            value = self.value(expression[1], state, pc)
+            return SIGNED if value == self._frame.return_address else self._opaque(value)
+        if kind == STRIP:
+            value = self.value(expression[1], state, pc)
+            if value == self._frame.return_address and expression[2]:
+                return UNKNOWN
+            return self._frame.return_address if value == SIGNED else value
+        if kind == SCALED:
+            return self._scaled(self.value(expression[1], state, pc), expression[2])
+        return UNKNOWN
+
+    def _scaled(self, value: Value, count: int) -> Value:
+        """Return what is known of a value plus some vector lengths."""
+        found = scaled(value, count)
+        if found is not None:
+            return found
+        return self._indexed(STACK_BASE, value) if self._is_address(value[0]) else self._opaque(value)
+
+    def _altered(self, value: Value) -> Value:
+        """Return the knowledge about a value of which a part was overwritten."""
+        if value[0] == ALTERED_BASE or has_reach(value):
+            return UNKNOWN_BASE, value[1] if value[0] == ALTERED_BASE else ANYWHERE[1]
+        if self._is_address(value[0]):
+            return ALTERED_BASE, ANYWHERE[1]
+        # Unknown numbers are also rounded to a multiple in this way.
+        return ALTERED if value[0] != UNKNOWN_BASE and self._frame.is_tracked(value[0]) else OTHER
+
+    def _opaque(self, value: Value) -> Value:
+        """Return the knowledge about a result that was computed from a value."""
+        return ANYWHERE if self._is_surely_address(value) else self._part(value)
+
+    def _part(self, value: Value) -> Value:
+        """Return the knowledge about a result from which a value cannot be found again as an address."""
+        return UNKNOWN if self._frame.is_tracked(value[0]) else OTHER
+
+    def _is_surely_address(self, value: Value) -> bool:
+        """Return whether a value is an address in the frame, or was computed from one in a way that is not followed.
+
+        One of several values, of which one is an address, mostly is a number where something is computed from it.
+        """
+        return self._is_address(value[0]) or (value[1] == ANYWHERE[1] and has_reach(value))
+
+    def _may_be_address(self, value: Value) -> bool:
+        return self._is_address(value[0]) or has_reach(value)
+
+    def _plus(self, value: Value, offset: int) -> Value:
+        """Return a value plus a number of bytes."""
+        if not has_reach(value):
+            return plus(value, offset)
+        moved = self._reaches.moved(value, offset, offset)
+        return with_top_number(moved, top_number(value)) if offset <= 0 else moved
+
+    def _indexed(self, base: int, *values: Value) -> Value:
+        """Return the sum of values of which one is an index: it stays in the object at the address."""
+        reaches = [self._reaches.of(value) for value in values]
+        return self._reaches.with_reach(base, None if None in reaches else indexed(sum(filter(None, reaches), ())))
+
+    def _load(self, address: Value, size: int, signed: bool, state: State) -> Value:
+        base, offset = address
+        if base == OTHER_BASE or ENTRY <= base < SYMBOL:
+            return UNKNOWN if state.leaked and size == _WORD else OTHER
+        if on_stack(base):
+            if size != _WORD:
+                return OTHER
+            held = state.slots.get(address)
+            if held is None:
+                may_be_held = state.leaked or is_open(base) or (state.moved and state.may_hold(address))
+                return UNKNOWN if may_be_held else OTHER
+            return held
+        if base == TABLE_BASE:
+            return JUMP_ENTRY, self.entries.number(Entry(offset, size, signed))
+        if base == JUMP_ENTRY and self.entries[offset].base is not None:
+            # The index was read from another table.
+            return JUMP_ENTRY, self.entries.number(Entry(self.entries[offset].base or 0, size, signed))
+        if base == NUMBER:
+            found = self._read(offset & _MASK, size)
+            self.has_read = True
+            if found is not None:
+                return number(found - (1 << 8 * size) if signed and found >> (8 * size - 1) else found)
+        if base in (UNKNOWN_BASE, STACK_BASE) and size == _WORD:
+            held = UNKNOWN
+            for value in self._reaches.may_load(address, state.slots, self._leaking) if has_reach(address) else ():
+                held = self._reaches.merged(UNKNOWN_BASE, held, value)
+            return held
+        return UNKNOWN if state.leaked and size == _WORD else OTHER
+
+    def _add(self, left: Value, right: Value) -> Value:
+        if left[0] == NUMBER:
+            left, right = right, left
+        base = left[0]
+        if right[0] == NUMBER:
+            if not -_MIN_KERNEL_ADDRESS < right[1] < _MIN_ADDRESS and self._is_index(base):
+                return TABLE_BASE, right[1]
+            if base == OTHER_BASE:
+                return OTHER
+            if base == JUMP_ENTRY:
+                entry = self.entries[left[1]]
+                if entry.base is None:
+                    return JUMP_ENTRY, self.entries.number(entry._replace(base=right[1]))
+                return OTHER
+            return self._plus(left, right[1])
+        if base < 0 or right[0] < 0:
+            length, other = (left, right) if base < 0 else (right, left)
+            return plus(self._scaled(other, length_count(length[0]) or 0), length[1])
+        if UNKNOWN_BASE in (base, right[0]):
+            return self._indexed(UNKNOWN_BASE, left, right)
+        if self._is_address(base) != self._is_address(right[0]):
+            is_index = not (self._frame.is_tracked(base) and self._frame.is_tracked(right[0]))
+            return self._indexed(STACK_BASE if is_index else UNKNOWN_BASE, left, right)
+        return self._opaque(left) if self._frame.is_tracked(base) else self._opaque(right)
+
+    def _is_index(self, base: int) -> bool:
+        """Return whether a value may be the index of a table: it is a number, or an argument."""
+        return base in (OTHER_BASE, CLOBBERED_BASE) or (ENTRY <= base < SYMBOL and not self._frame.is_tracked(base))
+
+    def _subtract(self, left: Value, right: Value) -> Value:
+        if right[0] == NUMBER:
+            return self._plus(left, -right[1])
+        if left[0] == right[0] and left[0] not in (OTHER_BASE, UNKNOWN_BASE, STACK_BASE, TABLE_BASE, JUMP_ENTRY):
+            return number(left[1] - right[1])
+        if right[0] < 0:
+            return plus(self._scaled(left, -(length_count(right[0]) or 0)), -right[1])
+        if self._may_be_address(right):
+            return ANYWHERE if left[0] == NUMBER else self._part(right)  # a negative address is one when it is negated
+        if UNKNOWN_BASE in (left[0], right[0]):
+            return self._indexed(UNKNOWN_BASE, left)
+        if self._is_address(left[0]) and not self._frame.is_tracked(right[0]):
+            return self._below(left)
+        return self._opaque(left) if self._frame.is_tracked(left[0]) else self._opaque(right)
+
+    @staticmethod
+    def _is_address(base: int) -> bool:
+        return base in (CFA, STACK_BASE) or base >= SYMBOL
+
+    def _and(self, value: Value, mask: int) -> Value:
+        base, offset = value
+        if base == NUMBER:
+            return number(offset & mask)
+        if mask == -1:
+            return value
+        if self._is_address(base) and _is_alignment(mask):
+            if base == CFA and -mask <= self._machine.stack_alignment:
+                return base, offset & mask
+            return self._below(value, -mask - 1)
+        if has_reach(value) and _is_alignment(mask):
+            return self._reaches.moved(value, mask + 1, 0)
+        return self._part(value) if 0 <= mask <= _LOW_HALF else self._opaque(value)
+
+    def _below(self, value: Value, most: int = 0) -> Value:
+        """Return an address in the stack at or below another: something was allocated, or the stack was aligned.
+
+        :param most: maximum number of bytes by which it is below; 0: by an index.
+        """
+        top = top_number(value) if value[0] == STACK_BASE else self._bounds.number(value)
+        return with_top_number((STACK_BASE, self._reaches.moved(value, -most, 0)[1]), top)
+
+    def _shift(self, value: Value, bits: int) -> Value:
+        base, offset = value
+        if base == NUMBER:
+            return number(offset << bits)
+        if base < 0 and bits < _WORD:
+            return scaled(number(offset << bits), (length_count(base) or 0) << bits) or OTHER
+        if base == JUMP_ENTRY:
+            entry = self.entries[offset]
+            if entry.base is None and bits < 8:
+                return JUMP_ENTRY, self.entries.number(entry._replace(shift=entry.shift + bits))
+        return ANYWHERE if self._may_be_address(value) else OTHER
+
+    def _extend(self, value: Value, bits: int, signed: bool) -> Value:
+        base, offset = value
+        if base == NUMBER:
+            low = offset & (1 << bits) - 1
+            return NUMBER, low - (1 << bits) if signed and low >> (bits - 1) else low
+        if base == JUMP_ENTRY:
+            entry = self.entries[offset]
+            if entry.base is None and not entry.shift and 8 * entry.size <= bits:
+                exact = 8 * entry.size == bits
+                return JUMP_ENTRY, self.entries.number(entry._replace(signed=signed if exact else entry.signed))
+        return OTHER
+
+
+def _is_alignment(mask: int) -> bool:
+    """Return whether a mask rounds down to a multiple of a power of two."""
+    return mask < 0 and not -mask & (-mask - 1)
+
+
+def is_count(value: Value) -> bool:
+    """Return whether a value is a constant that is not an address: where a file is loaded is not known."""
+    return value[0] == NUMBER and -_MIN_ADDRESS < value[1] < _MIN_ADDRESS

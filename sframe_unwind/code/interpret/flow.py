@@ -1,0 +1,339 @@
+"""Follows the paths of one function, up to a fixpoint of the states."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sframe_unwind.code.decode.instruction import Instruction, Kind
+from sframe_unwind.code.image.jump_tables import Entry, Targets
+from sframe_unwind.code.image.ranges import CodeRange
+from sframe_unwind.code.interpret.blocks import Blocks, Budget, GivenUp
+from sframe_unwind.code.interpret.calls import Calls
+from sframe_unwind.code.interpret.effects import Effects
+from sframe_unwind.code.interpret.elsewhere import Elsewhere
+from sframe_unwind.code.interpret.ends import Ends
+from sframe_unwind.code.interpret.evaluation import BOUND
+from sframe_unwind.code.interpret.program import Program
+from sframe_unwind.code.interpret.run import Prover, Run, address_of
+from sframe_unwind.code.interpret.state import State
+from sframe_unwind.code.interpret.table_jumps import TableJump, TableJumps
+from sframe_unwind.code.interpret.values import JUMP_ENTRY, NUMBER, OTHER, UNKNOWN
+
+_MASK = (1 << 64) - 1
+
+
+class Found(NamedTuple):
+    """What the attempts to interpret a function find out for the next one."""
+
+    dead: set[int]
+    """Addresses after calls that do not return."""
+    tables: set[int]
+    """Start addresses of tables."""
+
+
+class Settings(NamedTuple):
+    """How a function is interpreted."""
+
+    effects: Effects | None
+    """``None``: callees are assumed to keep the ABI."""
+    apart: bool
+    """States with different stack pointers are kept apart."""
+    prover: Prover | None
+    """Called for each instruction of the function itself."""
+
+
+class Flow:
+    """One attempt to interpret a function.
+
+    :param found: what earlier attempts found out; this one adds to it.
+    """
+
+    def __init__(self, program: Program, function: CodeRange, found: Found, budget: Budget, settings: Settings) -> None:
+        self._all = program
+        self._evaluator = program.evaluator
+        self._frame = program.frame
+        self._image = program.image
+        self._function = function
+        self._found = found
+        self._budget = budget
+        self._settings = settings
+        self._sweep = program.sweeps.sweep(function)
+        self._blocks = Blocks(self._frame, found.dead, budget, settings.apart)
+        self._ends = Ends(self._frame)
+        self._calls = Calls(program, function, settings.effects, self._ends)
+        self._tables = TableJumps(program, function, found.tables, budget)
+        self._elsewhere = Elsewhere(program, function)
+        self._later: list[tuple[int, State]] = []
+        self._unresolved: list[State] = []
+        self._is_local = True
+        self._proved: dict[int, int] = {}
+
+    @property
+    def _is_certain(self) -> bool:
+        """Whether something certain leads to the code that is executed."""
+        return self._blocks.settled is None
+
+    def run(self, entries: dict[int, State]) -> Run:
+        """Interpret the function.
+
+        :param entries: the states in which it is entered, by address.
+        :raises Restart: it has to be interpreted anew, with what was found out.
+        :raises GivenUp: it takes too long.
+        """
+        for address, state in entries.items():
+            self._blocks.join(address, state)
+        self._drain()
+        if self._later:
+            self._follow_traps()
+        self._tables.check()
+        self._blocks.settle()
+        self._follow_tables()
+        self._guess()
+        returns = self._ends.returns
+        for address, state in self._calls.after_ends.items():
+            self._follow_guess(address, state)
+        self._ends.returns = returns
+        return self.result(complete=True)
+
+    def result(self, complete: bool) -> Run:
+        """Return what was found.
+
+        :param complete: ``False``: the function was given up.
+        """
+        blocks, ends, calls = self._blocks, self._ends, self._calls
+        return Run(
+            states=blocks.states,
+            sources=blocks.sources,
+            guessed=blocks.guessed,
+            continued=self._elsewhere.continued,
+            called=calls.called,
+            returns=ends.returns or not complete,
+            changes_fp=ends.changes_fp,
+            returns_to=frozenset(ends.returns_to),
+            replaces_return=ends.replaces_return,
+            rests_on_call=self._evaluator.rests_on_call,
+            is_local=self._is_local and not calls.catches and not self._evaluator.has_read,
+            stack_pointers_at_end=frozenset(ends.stack_pointers_at_end),
+            stack_pointers_at_return=frozenset(ends.stack_pointers_at_return),
+            has_return=ends.has_return,
+            presumes=blocks.presumes or bool(self._found.dead),
+            complete=complete,
+            certain=complete and not self._unresolved and self._tables.are_certain,
+            meets=blocks.meets,
+            apart=blocks.ways is not None,
+            # After giving up, some changed states have not been followed any more.
+            proved=self._proved if complete else {},
+            ends_as_entered=complete and ends.as_entered,
+            restored=ends.restored,
+            stores=frozenset(self._evaluator.written),
+            passed=frozenset(calls.passed),
+        )
+
+    def _drain(self) -> None:
+        while (block := self._blocks.next()) is not None:
+            self._block(block, self._blocks.states[block].copy())
+
+    def _follow_traps(self) -> None:
+        """Follow the code after traps if nothing else leads there.
+
+        A trap's handler may continue there, but need not: for Xen's emulation, letters follow a trap.
+        """
+        certain = frozenset(self._blocks.visited)
+        while self._later:
+            address, state = self._later.pop()
+            if address not in self._blocks.visited and self._function.start <= address < self._function.end:
+                self._blocks.join(address, state)
+                self._drain()
+        self._blocks.guessed.update(block for block in self._blocks.states if address_of(block) not in certain)
+
+    def _guess(self) -> None:
+        """Follow jumps with unknown targets to code that nothing else leads to."""
+        if not self._unresolved:
+            return
+        state = self._unresolved[0].copy()
+        for other in self._unresolved[1:]:
+            self._frame.join(state, other, 0)
+        for address in self._sweep.after_jumps():
+            if address not in self._blocks.visited:
+                self._blocks.join(address, state)
+                self._drain()
+
+    def _block(self, block: int, state: State) -> None:
+        """Interpret from the start of a block to a jump, or to the start of another block."""
+        pc = address_of(block)
+        sweep = self._sweep if pc in self._sweep.instructions else self._all.sweep_at(pc)
+        blocks, budget = self._blocks, self._budget
+        evaluator, instructions, starts = self._evaluator, sweep.instructions, sweep.starts
+        first, visited = True, blocks.visited
+        blocks.current = block
+        self._proved.pop(block, None)
+        prover = self._settings.prover if sweep is self._sweep else None
+        if prover is not None:
+            prover.begin()
+        while True:
+            instruction = instructions.get(pc)
+            if instruction is None:
+                instruction = sweep.instruction(pc)
+            if not first and (pc in starts or pc in blocks.states):
+                # After a call that does not return there may be padding, and then code that other paths lead to.
+                start = address_of(block)
+                self._flow(pc, state, block in blocks.after_call and sweep.after_padding(start) >= pc)
+                if prover is not None and pc in blocks.states:
+                    self._proved[block] = pc
+                return
+            if prover is not None and not prover.holds(pc, instruction, state):
+                prover = None
+            first, blocks.leaving = False, pc
+            visited.add(pc)
+            budget.left -= 1
+            if budget.left < 0:
+                raise GivenUp
+            if instruction.kind or instruction.exits:
+                if not self._transfer(pc, instruction, state):
+                    if prover is not None and instruction.kind is not Kind.SYSTEM:
+                        self._proved[block] = pc + instruction.size
+                    return
+            else:
+                evaluator.apply(instruction, state, pc)
+            pc += instruction.size
+            if not sweep.function.start <= pc < sweep.function.end:
+                if prover is not None:
+                    self._proved[block] = pc
+                self._flow(pc, state)
+                return
+
+    def _transfer(self, pc: int, instruction: Instruction, state: State) -> bool:
+        """Follow an instruction that may not continue at the next one; return whether it may, with the state there."""
+        for leaving in instruction.exits:
+            after = self._evaluator.apply_until(leaving, instruction, state, pc)
+            target = self._evaluator.value(leaving.target, state, pc)
+            elsewhere = target[0] != NUMBER or self._image.external_call(pc, instruction.size) is not None
+            if self._evaluator.holds(leaving.condition, state, after, pc) and not elsewhere:
+                self._flow(target[1] & _MASK, after)
+        kind = instruction.kind
+        if kind is Kind.NEXT:
+            return self._evaluator.pass_on(instruction, state, pc)
+        if kind is Kind.SYSTEM:
+            base, number = state.registers.get(self._all.machine.system_call, OTHER)
+            if base == NUMBER and number in self._all.machine.ending_calls:
+                return False
+            self._evaluator.system_call(state)
+            return self._evaluator.pass_on(instruction, state, pc)
+        if kind is Kind.CALL and (instruction.link is not None or self._all.machine.arch.ra is None):
+            for way in self._calls.ways(pc, instruction, state, self._is_certain):
+                self._flow(*way)
+            return False
+        if kind in (Kind.JUMP, Kind.CALL) or self._is_jump_by_table(pc, instruction, state):
+            before = state.copy()
+            if self._evaluator.pass_on(instruction, state, pc):
+                self._jump(pc, instruction, before, state)
+        elif kind is Kind.RETURN:
+            self._ends.leave(state, self._is_certain)
+            self._ends.has_return |= self._is_certain
+            to = UNKNOWN if instruction.target is None else self._evaluator.value(instruction.target, state, pc)
+            # Without a caller, as after a jump that cannot be taken, nothing is learned about the caller's state.
+            if self._is_certain and to != OTHER:
+                after = state.copy()
+                self._evaluator.apply(instruction, after, pc)
+                self._ends.pass_to_caller(state, after)
+            self._ends.return_to(to, self._evaluator.has_replaced)
+        elif kind is Kind.TRAP:
+            self._later.append((pc + instruction.size, state))
+        else:
+            self._ends.returns = True
+        return False
+
+    def _is_jump_by_table(self, pc: int, instruction: Instruction, state: State) -> bool:
+        """Return whether an apparent return is a jump: on s390x, any register may hold the target of a jump."""
+        target = instruction.target
+        if instruction.kind is not Kind.RETURN or target is None or self._all.machine.returns_through is None:
+            return False
+        return self._evaluator.value(target, state, pc)[0] == JUMP_ENTRY
+
+    def _jump(self, pc: int, instruction: Instruction, before: State, state: State) -> None:
+        assert instruction.target is not None
+        target = self._evaluator.value(instruction.target, before, pc)
+        if target[0] != NUMBER:
+            self._ends.returns_to.add(target)
+        if self._image.external_call(pc, instruction.size) is not None or target == self._frame.return_address:
+            self._ends.returns = True
+        elif target[0] == NUMBER:
+            self._flow(target[1] & _MASK, state)
+        elif target[0] == JUMP_ENTRY:
+            self._is_local = False
+            self._jump_by_table(pc, self._evaluator.entries[target[1]], state)
+        else:
+            self._ends.leave(state, self._is_certain)
+            plt = self._image.plt(pc)
+            if plt is not None and plt.first <= pc and pc + instruction.size < self._function.end:
+                # Until the function is bound, the table of addresses leads back to after the jump.
+                self._flow(pc + instruction.size, state)
+            elif not self._frame.is_entry(state):
+                self._lose(state)
+
+    def _jump_by_table(self, pc: int, entry: Entry, state: State) -> None:
+        base, bound = state.registers.get(BOUND, OTHER)
+        count = bound + 1 if base == NUMBER else None
+        found = self._tables.targets(entry, count)
+        if not found.addresses:
+            self._lose(state)
+            return
+        self._tables.jumps[pc] = TableJump(entry, count, found, state.copy())
+        if found.certain or not self._is_certain:
+            for target in found.addresses:
+                self._flow(target, state)
+
+    def _follow_tables(self) -> None:
+        """Follow jumps by tables to the code after their tables, if nothing certain leads there.
+
+        The last comparison need not concern the table's index: the number of entries is then wrong.  Compilers know
+        impossible values of an index, and omit the last of them without a comparison.
+        """
+        done: set[int] = set()
+        while left := self._tables.jumps.keys() - done:
+            pc = min(left)
+            done.add(pc)
+            jump = self._tables.jumps[pc]
+            if not jump.targets.certain:
+                self._follow(jump, jump.targets)
+            if jump.values is not None:
+                self._follow(jump, self._tables.targets(jump.entry, None))
+
+    def _follow(self, jump: TableJump, found: Targets) -> None:
+        for target in found.addresses:
+            self._follow_guess(target, jump.state)
+
+    def _follow_guess(self, target: int, state: State) -> None:
+        """Follow code that nothing certain leads to, if nothing else has led there."""
+        if target not in self._blocks.visited:
+            self._blocks.current = None
+            self._flow(target, state)
+            self._drain()
+
+    def _lose(self, state: State) -> None:
+        """Record a jump to unknown targets."""
+        self._ends.returns = True
+        if self._is_certain:
+            self._unresolved.append(state.copy())
+
+    def _flow(self, target: int, state: State, after_call: bool = False) -> None:
+        """Follow a jump, with a state that may be changed later."""
+        if self._function.start <= target < self._function.end:
+            self._blocks.join(target, state, after_call)
+            return
+        self._is_local = False
+        if target == self._function.end and self._image.plt(self._function.start) is not None:
+            return  # padding after the last stub, which ends in a jump
+        other = self._all.ranges.find(target)
+        if other is None and self._elsewhere.is_detour(target):
+            self._blocks.join(target, state, after_call)
+            return
+        if other is None or self._elsewhere.is_tail_call(target, other, state, self._is_certain):
+            if target not in self._all.not_returning:
+                self._ends.leave(state, self._is_certain)
+            if other is not None and target == other.start and self._frame.is_entry(state):
+                self._calls.called.add(target)
+            return
+        self._ends.returns = True
+        if self._elsewhere.enter(target, other):
+            self._blocks.join(target, state, after_call)

@@ -1,0 +1,60 @@
+"""What is known of one file while its functions are interpreted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sframe_unwind.code.decode.lifting import Lifter
+from sframe_unwind.code.decode.machines import Machine
+from sframe_unwind.code.image.code_image import CodeImage
+from sframe_unwind.code.image.exception_tables import LandingPads
+from sframe_unwind.code.image.ranges import CodeRanges, Starts
+from sframe_unwind.code.interpret.evaluation import Evaluator, Written
+from sframe_unwind.code.interpret.state import Frame
+from sframe_unwind.code.interpret.sweep import Sweep, Sweeps
+
+_DETOUR = 256
+"""Maximum size of code that belongs to no function and leads back to the function that jumps there, in bytes."""
+
+
+class Program:
+    """The code of a file, and what was learned of its functions.
+
+    :param ranges: ranges of all functions.
+    :param landing_pads: places where an exception that passes through a call may be caught, by the address before the
+        call's return address.
+    :param tracked: registers that are followed to the slots in which they are saved, besides the frame pointer.
+    """
+
+    def __init__(
+        self,
+        image: CodeImage,
+        machine: Machine,
+        lifter: Lifter,
+        ranges: CodeRanges,
+        landing_pads: LandingPads,
+        tracked: Iterable[int] = (),
+    ) -> None:
+        self.image = image
+        self.machine = machine
+        self.frame = Frame(machine, tracked)
+        self.ranges = ranges
+        self.landing_pads = landing_pads
+        self.evaluator = Evaluator(machine, self.frame, image.read_constant)
+        self.sweeps = Sweeps(image, lifter)
+        self.not_returning = set(image.not_returning)
+        self.changing_fp: set[int] = set()
+        """Starts of functions that return with another frame pointer than they were called with."""
+        self.moving_sp: dict[int, int | None] = {}
+        """Functions that return with another stack pointer than the ABI's: how much higher; ``None``: sometimes."""
+        self.coming_back = Starts(ranges)
+        """Starts of functions that certainly return, on some path."""
+        self.storing: dict[int, frozenset[Written]] = {}
+        """Functions that store in the frames of their callers, and these stores."""
+        self.unentered: frozenset[int] = frozenset()
+        """Starts of functions that are entered with another function's frame according to their rows, as far as
+        known."""
+
+    def sweep_at(self, pc: int) -> Sweep:
+        """Return the instructions of the function that contains an address; without a function, those that follow."""
+        return self.sweeps.sweep(self.ranges.find(pc) or self.ranges.before_next(pc, _DETOUR))
