@@ -47,7 +47,8 @@ def built(build: Build) -> Path:
         compiler = COMPILERS[build.abi] + ("g++" if program.sources and program.sources[0].endswith(".cc") else "gcc")
         tools = toolchain(build.abi, 3)
         command = [compiler, f"-{build.level}", *FLAGS, *program.flags]
-        digest = hashlib.sha256(repr((command, program.package, describe_cached(tools))).encode())
+        # The debug information has the path of the sources.
+        digest = hashlib.sha256(repr((command, program.package, describe_cached(tools), str(FOLDER))).encode())
         command.append(f"-B{tools}/")
         for source in (*program.sources, *program.libraries):
             digest.update((FOLDER / source).read_bytes())

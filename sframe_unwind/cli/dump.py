@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("file", metavar="FILE", type=file_name, help="an executable, shared library or object file")
     parser.add_argument(
-        "functions", metavar="FUNCTION", nargs="*", help="main, 0x1185, or .text+0x10 in an object file"
+        "functions", metavar="FUNCTION", nargs="*", default=[], help="main, 0x1185, or .text+0x10 in an object file"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 

@@ -60,7 +60,9 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("file", metavar="FILE", type=file_name, help="an executable, shared library or object file")
-    parser.add_argument("functions", metavar="FUNCTION", nargs="*", help="main, main+0x10, 0x1185, .text+0x10")
+    parser.add_argument(
+        "functions", metavar="FUNCTION", nargs="*", default=[], help="main, main+0x10, 0x1185, .text+0x10"
+    )
     parser.add_argument(
         "--at", metavar="ADDRESS", action="append", default=[], help="draw the frame before the instruction at ADDRESS"
     )
