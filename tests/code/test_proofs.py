@@ -13,7 +13,7 @@ from sframe_unwind.code.interpret.interpretation import Interpreter
 from sframe_unwind.code.interpret.run import Run
 from sframe_unwind.code.interpret.state import State
 from sframe_unwind.code.interpret.walk import walk
-from sframe_unwind.code.judge import checking
+from sframe_unwind.code.judge import function_check
 from sframe_unwind.code.judge.findings import CodeVerdict
 from sframe_unwind.code.judge.proofs import Proofs
 from sframe_unwind.verify.code_check import check_elf
@@ -34,7 +34,7 @@ class Walked:
 def checked(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[CodeVerdict, int]:
     """Return the result for a file with the verdict on each instruction, and the number of repeated executions."""
     walked = Walked()
-    monkeypatch.setattr(checking, "walk", walked)
+    monkeypatch.setattr(function_check, "walk", walked)
     with elf.opened(path) as binary:
         every = frozenset(pc for start, end in binary.cfi.ranges() for pc in range(start, end))
         return check_elf(binary, None, wanted=every), walked.count
