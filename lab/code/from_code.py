@@ -74,7 +74,7 @@ def compared(binary: ElfBinary, with_symbols: bool = True) -> Compared:
         found += 1
         offsets, said = rules.rows(function, function.start, function.end)
         before = instructions[NOT_KNOWN] + instructions[DIFFERENT]
-        for at, rule in _rows(own):
+        for at, rule in _rows(own, function.end):
             expected = said[bisect_right(offsets, at - function.start) - 1]
             outcome = _outcome(rule, expected, binary.arch)
             instructions[outcome] += 1
@@ -101,10 +101,14 @@ def _misplaced(by_start: dict[int, FunctionRows], extents: list[Range]) -> list[
     return found
 
 
-def _rows(function: FunctionRows) -> Iterator[tuple[int, UnwindRule | None]]:
-    """Yield each instruction of a function with its rule."""
+def _rows(function: FunctionRows, end: int) -> Iterator[tuple[int, UnwindRule | None]]:
+    """Yield each instruction of a function before an address, with its rule.
+
+    Without symbols, a function and one after it to which it jumps look like one.
+    """
     for at in function.instructions:
-        yield at, function.rule_at(at)
+        if at < end:
+            yield at, function.rule_at(at)
 
 
 def _outcome(rule: UnwindRule | None, expected: UnwindRule | NoRule, arch: Arch) -> str:
