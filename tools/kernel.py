@@ -31,7 +31,7 @@ from tools.packages import TEST_PACKAGES, install_packages  # noqa: E402
 
 CACHE = CHECKOUT / ".cache" / "kernel"
 PAGE = CHECKOUT / "docs" / "kernel.md"
-GUEST = CHECKOUT / "tests" / "kernel" / "guest"
+GUEST = CHECKOUT / "lab" / "kernel" / "guest"
 _MAKE = """\
 make -s -C linux ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- LD=$PWD/.cache/binutils/2.47/bin/aarch64/ld \
 KCFLAGS="-B$PWD/.cache/binutils/2.47/bin/aarch64/ -Wa,--gsframe" KBUILD_MODPOST_WARN=1"""
@@ -146,7 +146,7 @@ def _build(found: Steps, folder: Path) -> None:
     # Linux's make refuses a path with a space or a colon.
     with tempfile.TemporaryDirectory(dir=None if re.search(r"[\s:]", str(folder)) else folder) as temporary:
         here = Path(temporary)
-        for name in ("tests", ".cache"):  # the commands are for the checkout
+        for name in ("lab", ".cache"):  # the commands are for the checkout
             (here / name).symlink_to(CHECKOUT / name)
         for command in (*found.build, MODULE):
             print(f"kernel: {command}", flush=True)
