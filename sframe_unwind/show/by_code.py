@@ -65,7 +65,7 @@ class FunctionByCode(NamedTuple):
         return SIDES[side_of(at, what, self.verdicts, (SFRAME, DWARF))]
 
     def notes(self, at: int) -> Iterator[Note]:
-        """Yield what is to be said about the rules from an instruction on."""
+        """Yield the notes about the rules from an instruction on."""
         grouped: dict[tuple[str, str, str], list[Finding]] = {}
         for finding in self.findings.get(at, ()):
             grouped.setdefault((finding.what, finding.rule, finding.code), []).append(finding)

@@ -208,7 +208,7 @@ class _Rows:
         return Row(*instruction, rules=self._cells, begins=begins, extra=extra)
 
     def _begun(self, at: int, begins: int) -> list[Note]:
-        """Take the rules of the rows that begin at an address; return what is to be said about them."""
+        """Take the rules of the rows that begin at an address; return the notes about them."""
         before = list(self._rules)
         for bit, column in enumerate(self._columns):
             if begins >> bit & 1:

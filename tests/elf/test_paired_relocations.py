@@ -70,7 +70,7 @@ RISCV = {
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
-    """Return an object file and the program that the linker makes of it."""
+    """Return an object file, and the program that is linked from it."""
     source, made, linked = tmp_path / "a.s", tmp_path / "a.o", tmp_path / "linked"
     source.write_text(SOURCE, encoding="ascii")
     # With -mrelax, the linker may delete code between two labels, so that only it knows their distance.

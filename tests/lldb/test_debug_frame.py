@@ -22,7 +22,7 @@ def session(lldb: str, path: Path, place: str, *before: str) -> list[str]:
     commands = [*before, f"breakpoint set -n {place}", "run", *LOOKS]
     for move in MOVES:
         commands += [move, *LOOKS]
-    # LLDB alone cannot step out of `main` in each build, by what the compiler makes of it, and then ends with status 1.
+    # LLDB alone cannot step out of `main` in each build, depending on its code, and then ends with status 1.
     said = batch(lldb, *(word for command in commands for word in ("-o", command)), str(path), status=None)
     return [_CHANGING.sub("", line) for line in said.partition("(lldb) breakpoint set")[2].splitlines()]
 

@@ -132,7 +132,7 @@ def test_listing_is_that_of_the_text(plt: Path, capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize(("flags", "back"), [((), "rgb(255, 255, 255)"), ((DARK,), "rgb(20, 23, 28)")])
 def test_a_narrow_window(plt: Path, flags: tuple[str, ...], back: str) -> None:
-    """The page is as wide as the window, what is wider scrolls by itself, and the picture is on the screen."""
+    """The page is as wide as the window, wider parts scroll apart, and the picture is on the screen."""
     found = acted(
         plt,
         """
