@@ -20,7 +20,7 @@ class Popping:
 
     def __init__(self) -> None:
         self.unknown: dict[int, tuple[int, Iterable[int]]] = {}
-        """For the SP of each frame, its pc and the DWARF numbers of the unknown registers; empty: all are known."""
+        """By the SP of a caller with unknown registers: its pc, and the DWARF numbers of these registers."""
 
     def note(self, level: int, pc: int, sp: int, numbers: Iterable[int]) -> None:
         """Remember the caller of a frame.

@@ -1,4 +1,4 @@
-"""Programs linked in every way, the tools that rewrite them, and their output."""
+"""Builds the programs of the tests with strip, runs tools that rewrite them, and returns their output."""
 
 from __future__ import annotations
 

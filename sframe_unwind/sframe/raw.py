@@ -82,7 +82,8 @@ class RawFde(NamedTuple):
     repetition_size: int
     """In version 1, which has no such field, the size of its PLT entries in a mask FDE, and otherwise 0."""
     info_offset: int
-    """Section offset of :attr:`info`, in bytes.  In version 3, the other attributes follow it."""
+    """Section offset of :attr:`info`, in bytes.  In version 3, info2 and the repetition size follow it, and the
+    number of rows precedes it."""
 
     @property
     def fre_type(self) -> int:

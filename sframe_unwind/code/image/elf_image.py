@@ -105,7 +105,7 @@ def _read(descriptor: int, start: int, offset: int, size: int) -> bytes:
 
 
 def _global_functions(binary: ElfBinary, visibilities: range = _VISIBILITIES) -> Iterator[int]:
-    """Yield the addresses of functions that other files can call.
+    """Yield the addresses of defined global and weak functions.
 
     :param visibilities: ``st_other`` of their symbols.
     """
@@ -120,7 +120,7 @@ def _global_functions(binary: ElfBinary, visibilities: range = _VISIBILITIES) ->
 
 
 class _Pointers(Mapping[int, int]):
-    """The values that relative relocations of a linked file write, read when they are first needed."""
+    """The values that relative relocations of a linked file write, by address."""
 
     def __init__(self, binary: ElfBinary) -> None:
         self._offsets, self.found = array("Q"), array("Q")

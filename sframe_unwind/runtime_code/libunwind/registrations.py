@@ -33,7 +33,7 @@ class UnwindList:
         self._modules: dict[tuple[int, int, int], Registered] = {}
 
     def refresh(self) -> bool:
-        """Read the list again if it has changed; return whether it has changed."""
+        """Read the list again if it has changed or may be incomplete; return whether it may have changed."""
         try:
             head = read_head(self._read, self._structures, self._address)
             if head == self._head and self._settled:
