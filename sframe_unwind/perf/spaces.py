@@ -19,6 +19,8 @@ from sframe_unwind.process.files import Files
 from sframe_unwind.unwind import signal_frame
 from sframe_unwind.unwind.modules import Modules
 
+NO_CODE = "no code is mapped here"
+
 _Mappings = tuple[Mapping, ...]
 _MOST_SPACES = 200
 _MOST_JUDGED = 200
@@ -105,7 +107,7 @@ class Space:
     def place(self, pc: int) -> tuple[str, str]:
         """Return the path that is mapped at an address, and why there is no file for it; empty: there is one."""
         found = self._mappings.get(pc)
-        return (found[0].path, found[1]) if found is not None else ("", "no code is mapped here")
+        return (found[0].path, found[1]) if found is not None else ("", NO_CODE)
 
     def offset(self, address: int) -> int:
         """Return the offset in its file of the code at an address; if no file is mapped there, the address itself."""

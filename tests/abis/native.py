@@ -23,6 +23,7 @@ WRONG: dict[tuple[str, str], dict[str, str]] = {
 
 FIXED = 18
 """The first version of GDB without these errors."""
+_NO_NAME = "??"
 _ADDRESS_BITS = 48
 
 
@@ -37,14 +38,17 @@ def first_wrong(stop: Stop, chain: list[dict[str, Any]]) -> int | None:
 
     Before 18, GDB does not recognise the trampoline of QEMU 10 for s390x, which is in a library of QEMU's.  And GDB
     numbers the registers of AArch64 in its own order there.  With an emulator that has more of them, it takes another
-    one for the mask of signed addresses, and leaves the signature in the pc.  The C library of Debian 13 signs its
-    addresses, that of Debian 12 does not.
+    one for the mask of signed addresses.  Depending on its value, that leaves the signature in the pc, or removes bits
+    of the address, so that the pc is in no function.  The C library of Debian 13 signs its addresses, that of Debian 12
+    does not.
     """
     if stop.sample != "signals":
         return None
-    if all(frame["kind"] != "signal" for frame in chain):
+    handler = next((level for level, frame in enumerate(chain) if frame["kind"] == "signal"), None)
+    if handler is None:
         return len(chain)
-    return next((level for level, frame in enumerate(chain) if frame["pc"] >> _ADDRESS_BITS), None)
+    behind = enumerate(chain[handler + 1 :], handler + 1)
+    return next((level for level, frame in behind if frame["pc"] >> _ADDRESS_BITS or frame["name"] == _NO_NAME), None)
 
 
 def is_lost_in_library(stop: Stop, chain: list[dict[str, Any]]) -> bool:

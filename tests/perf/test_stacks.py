@@ -17,7 +17,7 @@ from sframe_unwind.arch import ARCHES
 from sframe_unwind.perf.judging import Verdict
 from sframe_unwind.perf.names import Name, Names
 from sframe_unwind.perf.sample_walk import NO_CFI
-from sframe_unwind.perf.spaces import Space
+from sframe_unwind.perf.spaces import NO_CODE, Space
 from sframe_unwind.perf.summary import Summary
 from sframe_unwind.perf.text import to_text
 from sframe_unwind.process.files import Files
@@ -42,8 +42,9 @@ def test_stacks_by_dwarf_are_those_of_perf(tmp_path: Path, source: str, dump: in
     assert compared.samples == len(stacks_of_perf(path)) > 10
     assert set(compared.differences) <= ({END_OF_COPY} if dump == 1024 else set())
     found = [one.by_method["dwarf"] for one in unwound(path)]
-    # The compiler's code for constructors and destructors has no CFI, and is sampled once in thousands of samples.
-    verdicts = {judged.verdict for judged in found if judged.reason != NO_CFI}
+    # The compiler's code for constructors and destructors has no CFI, and is sampled once in thousands of samples.  As
+    # rarely, CFI leads to an address without code; perf's stack ends there, too, as the comparison shows.
+    verdicts = {judged.verdict for judged in found if judged.reason not in (NO_CFI, NO_CODE)}
     assert verdicts <= {Verdict.COMPLETE, Verdict.CUT}
     assert (Verdict.CUT in verdicts) == (dump == 1024)
 
