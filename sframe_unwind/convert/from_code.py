@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
-from sframe_unwind.address import Range, merged, overlap
+from sframe_unwind.address import Range, gaps, merged, overlap
 from sframe_unwind.code.decode.lifting import Lifter
 from sframe_unwind.code.decode.machines import MACHINES
 from sframe_unwind.code.image.elf_image import exception_tables, image_of
@@ -47,7 +47,7 @@ def known_functions(binary: ElfBinary) -> list[Range]:
 
 
 def described(functions: Iterable[FunctionRows], binary: ElfBinary) -> tuple[list[Description], list[Loss]]:
-    """Return the descriptions of functions, and those of which nothing is known or only a part.
+    """Return the descriptions of functions, and the code of theirs that has no row.
 
     A function whose rows have gaps becomes several descriptions.
     """
@@ -57,9 +57,8 @@ def described(functions: Iterable[FunctionRows], binary: ElfBinary) -> tuple[lis
     for function in functions:
         repeats = (function.start, function.end) in plts
         descriptions += [_description(piece, repeats) for piece in function.pieces]
-        known = sum(piece.end - piece.start for piece in function.pieces)
-        if not known:
-            losses.append(Loss(function.start, function.end, NOTHING_KNOWN))
+        missing = gaps((function.start, function.end), [(piece.start, piece.end) for piece in function.pieces])
+        losses += [Loss(start, end, NOTHING_KNOWN) for start, end in missing]
     return descriptions, losses
 
 

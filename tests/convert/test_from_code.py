@@ -107,3 +107,27 @@ def test_what_is_no_kind_of_unwind_data(capsys: pytest.CaptureFixture[str]) -> N
     with pytest.raises(SystemExit):
         main(["convert", "file", "-o", "out", "--from", "guess"])
     assert "expected dwarf, sframe, code or dwarf,code" in capsys.readouterr().err
+
+
+def test_code_without_a_row_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = """
+        .globl f
+        .type f, @function
+    f:  push %rbx
+        call g
+        pop %rbx
+        ret
+        mov %rax, %rdi
+        .size f, .-f
+    g:  ret
+        .type g, @function
+        .size g, .-g
+    """
+    program = tmp_path / "program.so"
+    command = ["gcc", "-shared", "-nostdlib", "-x", "assembler", "-o", str(program), "-"]
+    subprocess.run(command, input=source, text=True, check=True, timeout=HANG)
+    with opened(program) as binary:
+        start = next(symbol.address for symbol in binary.symbols if symbol.name == "f")
+    assert main(["convert", str(program), "-o", str(tmp_path / "copy"), "--from", "code", "--json"]) == 1
+    losses = json.loads(capsys.readouterr().out)["losses"]
+    assert [(loss["address"], loss["size"]) for loss in losses] == [(start + 8, 3)]  # nothing leads there

@@ -14,7 +14,6 @@ from sframe_unwind.code.judge.judgement import Judge
 from sframe_unwind.code.judge.whole_file import learned
 from sframe_unwind.code.rows.function import FoundRule, Rows, joined, rules_of
 from sframe_unwind.unwind_rule import UnwindRule
-from sframe_unwind.workers import Progress
 
 
 class FunctionRows(NamedTuple):
@@ -37,9 +36,7 @@ class FunctionRows(NamedTuple):
         return piece.rules[bisect_right(piece.offsets, address - piece.start) - 1].rule
 
 
-def rows_of_functions(
-    interpreter: Interpreter, jobs: int = 1, progress: Progress | None = None
-) -> Iterator[FunctionRows]:
+def rows_of_functions(interpreter: Interpreter, jobs: int = 1) -> Iterator[FunctionRows]:
     """Yield the rows of each function of a file.
 
     The effects of functions on their callers are found first, as the check of tables does.
@@ -51,11 +48,9 @@ def rows_of_functions(
     ranges = interpreter.ranges
     elsewhere: dict[int, FoundRule | None] = {}
     own: dict[int, dict[int, FoundRule | None]] = {}
-    for number, function in enumerate(map(ranges.__getitem__, range(len(ranges)))):
+    for function in map(ranges.__getitem__, range(len(ranges))):
         if function.start not in parts:
             own[function.start] = _followed(interpreter, judge, function, elsewhere)
-        if progress is not None:
-            progress(number, len(ranges))
     for function in map(ranges.__getitem__, range(len(ranges))):
         found = own.get(function.start)
         if found is None:  # it is entered with the frames of other functions, which must agree
