@@ -219,7 +219,7 @@ class Session:
                 forget_frames()
 
     def _look_up(self, at_stop: bool) -> bool:
-        """Look up the symbols of run-time code; return whether new ones were found, for which everything is made anew."""
+        """Look up the symbols of run-time code; return whether new ones were found, so that all data is made anew."""
         found = self._symbols.look_up(at_stop)
         if found:
             self._known.pop(gdb.selected_inferior().num, None)
