@@ -33,8 +33,8 @@ from sframe_unwind.errors import MissingExtraError
 
 _PACKAGES = ("pyvex", "capstone")
 BASES = (0x5AFE_0000_0000, 0x2BED_0000_0000)
-"""Two addresses at which an instruction is lifted, multiples of a page.  A constant near the first one is relative to the
-instruction if it is near the second one there; a constant of the program itself is near one of them at most."""
+"""Two addresses at which an instruction is lifted, multiples of a page.  A constant near the first one is relative to
+the instruction if it is near the second one there; a constant of the program itself is near one of them at most."""
 _MAX_CACHED = 32_000
 """Maximum number of instructions that are kept, which take 20 MB.  A library of 100 MB has ten times as many different
 ones, but most of them are made anew quickly, from their shapes."""

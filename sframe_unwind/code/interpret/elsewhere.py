@@ -1,4 +1,4 @@
-"""Decides what kind of jump leaves a function: a tail call, or one to a part of the function elsewhere or to a detour."""
+"""Decides whether a jump out of a function is a tail call, or leads to a part of the function or to a detour."""
 
 from __future__ import annotations
 

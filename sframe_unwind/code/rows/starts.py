@@ -23,9 +23,9 @@ _MOST_FOUND = 1 << 20
 def functions_of(image: CodeImage, machine: Machine, lifter: Lifter, known: Iterable[Range]) -> CodeRanges:
     """Return the functions of a file.
 
-    A start is an address that is called, exported, pointed to, or where the program begins.  It counts only if it lies
-    in no known function: code in the middle of one that is called belongs to that function.  A function that is found
-    in this way ends with the last instruction that its code leads to.
+    A start is an address that is called, exported or in a pointer, or at which the program begins.  It counts only if
+    it is in no known function: the address of code in the middle of a known function does not begin another one.  A
+    function that is found in this way ends with the last instruction to which its code leads.
 
     :param known: start and end address (exclusive) of the known functions.
     """
@@ -64,7 +64,7 @@ class _Finder:
             self._waiting.append(start)
 
     def follow(self, function: CodeRange) -> Run:
-        """Add what a function calls, note the code whose addresses it computes, and return the run."""
+        """Interpret a function; add its callees and the code whose address it computes, and return the run."""
         self._interpreter.ranges = CodeRanges([function])
         run = self._interpreter.run(function, {function.start: self._interpreter.frame.entry()})
         for target in run.called:
@@ -106,7 +106,7 @@ class _Finder:
                 if not extents.contains(address):
                     self.add(address)
             self._taken.clear()
-        for start in sorted(self._found):  # some began before it was known where the next one does
+        for start in sorted(self._found):  # when some were found, the start of the next one was not known yet
             self._follow_found(start)
         return sorted(self._found.items())
 
