@@ -109,7 +109,7 @@ class Explainer:
         return said, f"{name} {self._where(place)}", self._thing(place, self._frame.fp)
 
     def _find(self, wanted: tuple[Value, ...], state: State, first: int | None) -> tuple[RegisterRule, Value] | None:
-        """Return a place with one of some values: the register that had it at the entry, a slot, or another register."""
+        """Return a place with one of some values: the register that had it at the entry, a slot, or any register."""
         if first is not None and state.registers[first] in wanted:
             return RegisterRule(first, 0, False), state.registers[first]
         for (base, offset), value in state.slots.items():
