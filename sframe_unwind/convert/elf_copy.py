@@ -77,7 +77,7 @@ class ElfCopy:
         write_chunks(path, self._chunks(section))
 
     def _chunks(self, section: NewSection) -> list[Chunk]:
-        """Return the bytes to write over and after the kept part of the file; headers take the place of moved sections."""
+        """Return the bytes to write over and after the kept part of the file: headers, and sections."""
         records, room = self._records, self._room
         header = records.header
         added: list[Chunk] = []

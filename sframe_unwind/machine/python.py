@@ -26,7 +26,7 @@ _SERVES = {
     "perf": "recordings of perf record -z",
     "kernel": "backtrace --vmcore",
 }
-"""What needs each of them."""
+"""The commands that need each extra."""
 
 
 def probe() -> tuple[Finding, ...]:
