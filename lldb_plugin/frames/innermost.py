@@ -2,7 +2,7 @@
 
 LLDB identifies a frame by the CFA that it computes.  Where it has neither CFI nor the beginning of the function, that
 CFA changes with each ``push``.  A step over an instruction then seems to have entered a function, and LLDB goes on to
-the return address in the next frame.  Without the plugin there often is no next frame, and the step ends as it should.
+the return address in the next frame.  Where there is no next frame, the step ends as it should.
 """
 
 from __future__ import annotations
