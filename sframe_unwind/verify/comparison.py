@@ -76,7 +76,8 @@ class Comparison:
             for known in part.rules.values():
                 self._rules.share(known.values())
         by_cfi = cfi.ranges()
-        by_sframe = [(one.start, one.end) for one in (*described, *self._malformed)]
+        by_sframe = [(one.start, one.end) for one in described]
+        by_sframe += [(one.start, one.end) for one in self._malformed]
         binary.check_extent("SFrame", sum(end - start for start, end in by_sframe))
         binary.check_extent("DWARF CFI", sum(end - start for start, end in by_cfi))
         covered = merged(by_sframe)
