@@ -2,7 +2,7 @@
 
 LLDB identifies a frame by the CFA that it computes.  If it has neither CFI nor the beginning of the function, that CFA
 changes with each ``push``.  LLDB then believes that a step over one instruction has entered a function, and runs to the
-return address in the next frame.  Without the plugin, there often is no next frame, and the step ends as it should.
+return address in the next frame.  Where there is no next frame, the step ends as it should.
 """
 
 from __future__ import annotations
