@@ -22,7 +22,7 @@ _MODULES = {
 _SERVES = {
     "code": "verify --against code",
     "survey": "survey of packages and archives",
-    "cluster": "survey --cluster",
+    "cluster": "survey --dask",
     "perf": "recordings of perf record -z",
     "kernel": "backtrace --vmcore",
 }
