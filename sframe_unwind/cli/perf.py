@@ -107,7 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class _Results(NamedTuple):
-    """What is known of the samples of one event."""
+    """The results for the samples of one event."""
 
     event: str
     sample_type: int
@@ -199,7 +199,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _complain(done: _Run, usable: Sequence[_Results]) -> None:
-    """Say what is missing."""
+    """Report missing files and missing parts of the recording."""
     for line in done.files.unfit.values():
         complain(line)
     if done.recording.truncated:

@@ -24,8 +24,8 @@ _KINDS = (_NO_TYPE, 2, 10)
 _BEYOND = 1 << 64
 """Larger than every address."""
 _USES, _SHORT = 16, 64
-"""Maximum number of uses of a byte of the string table by symbols, on average, and the length of a name that is always
-allowed.  Linkers write equal names once, and a name that is the end of another one within that."""
+"""Limits for the string table: the average number of symbols that use a byte of it, and the length of a name that is
+always allowed.  Linkers write equal names once, and a name that is the end of another one as a part of that one."""
 
 
 class Symbol(NamedTuple):

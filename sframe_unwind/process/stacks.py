@@ -64,7 +64,7 @@ def walk(
             return fallback.unwind(registers, interrupted, read_inner)
         found = entry_code.unwind(registers, interrupted, read_inner)
         if found is None and interrupted and code.find_cfi(registers.pc) is None:
-            # A guess by frame pointers leaves out the caller.
+            # A guess by frame pointers would leave out the caller.
             found = entry_code.unwind_leaf(registers, interrupted, read_inner)
         if found is not None:
             history.note_interrupted(found.read_register)
