@@ -48,7 +48,9 @@ programs.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+
+TYPE_CHECKING = False
+"""As in :mod:`typing`, which takes longer to import than all that ``--version`` needs; type checkers know the name."""
 
 if TYPE_CHECKING:
     from sframe_unwind.address import lookup_address

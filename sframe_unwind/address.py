@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import accumulate
-from operator import add, gt, itemgetter
+from operator import add, gt, itemgetter, sub
 from typing import Any, Generic, Literal, TypeVar
 
 WORD_SIZE = 8
@@ -198,12 +198,8 @@ class Extents:
             sizes = array("Q", map(sizes.__getitem__, self.order))
         self.starts: Sequence[int] = starts
         self._sizes = sizes
-        self._reach = array("Q", [0]) * len(starts)
+        self._reach = array("Q", map(sub, accumulate(map(add, starts, sizes), max), starts))
         """How far ranges up to each number reach beyond the start of that one."""
-        reach = 0
-        for number, (start, size) in enumerate(zip(starts, sizes)):
-            reach = max(reach, start + size)
-            self._reach[number] = max(reach - start, 0)
 
     def __len__(self) -> int:
         return len(self.starts)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -37,7 +36,9 @@ def replacing(path: str | os.PathLike[str], mode: int | None = None, follow: boo
     target = Path(path).resolve() if follow else Path(path)
     if follow and target.exists() and not target.is_file():
         raise FileError(f"{path}: not a regular file")
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    from tempfile import mkstemp  # most runs of a command that can write a file write none
+
+    descriptor, name = mkstemp(dir=target.parent, prefix=f".{target.name}.")
     os.close(descriptor)
     temporary = Path(name)
     try:

@@ -50,15 +50,20 @@ class Row:
     :param ra_signed: the return address carries a pointer authentication code (AArch64).
     """
 
-    __slots__ = ("_rule", "cfa", "depends_on_pc", "ra_signed", "registers")
+    __slots__ = ("_rule", "cfa", "pc_bits", "ra_signed", "registers")
 
     def __init__(self, cfa: Source | NoCfa | None, registers: tuple[tuple[int, Source], ...], ra_signed: bool) -> None:
         self.cfa = cfa
         self.registers = registers
         self.ra_signed = ra_signed
-        self.depends_on_pc = False
-        """The rule differs from address to address; known after :meth:`rule` was called."""
+        self.pc_bits = 0
+        """Mask of the bits of the pc on which the rule depends; known after :meth:`rule` was called."""
         self._rule: UnwindRule | None = None
+
+    @property
+    def depends_on_pc(self) -> bool:
+        """Whether the rule differs from address to address; known after :meth:`rule` was called."""
+        return bool(self.pc_bits)
 
     def rule(self, arch: Arch, return_column: int, pc: int) -> UnwindRule:
         """Return the rule of the row at an address.
@@ -106,8 +111,8 @@ class Row:
         return place._replace(in_memory=True), count
 
     def _evaluate(self, source: Expression, arch: Arch, pc: int, on_cfa: bool) -> tuple[RegisterRule, int, int]:
-        place, depends_on_pc, added, count = evaluate(source.code, pc, arch, on_cfa)
-        self.depends_on_pc |= depends_on_pc
+        place, pc_bits, added, count = evaluate(source.code, pc, arch, on_cfa)
+        self.pc_bits |= pc_bits
         return place, added, count
 
     def scaled_rule(self, arch: Arch, return_column: int, pc: int) -> tuple[UnwindRule, Scales] | None:

@@ -25,4 +25,5 @@ class Plan(NamedTuple):
     only: tuple[Range, ...] | None = None
     """The functions to report, by the start and end addresses; ``None``: all."""
     listing: bool = True
-    """List the functions of files whose tables are not compared with each other, as pages and surveys do."""
+    """List the functions of files whose tables are not compared with each other, and name all functions, also those
+    that agree, as pages and surveys do."""

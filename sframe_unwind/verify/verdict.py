@@ -89,7 +89,7 @@ class Function(NamedTuple):
     size: int
     """Size in bytes."""
     name: str
-    """Empty: no symbol covers the address."""
+    """Empty: no symbol covers the address; or the function agrees, and was not to be listed."""
     outcome: Outcome
     reason: str
     """Why only one table describes it; empty: not known."""
@@ -152,7 +152,8 @@ class Verdict(NamedTuple):
 
     def count(self, *outcomes: Outcome) -> int:
         """Return the number of functions with an outcome."""
-        return sum(function.outcome in outcomes for function in self.functions)
+        found = [function.outcome for function in self.functions]
+        return sum(map(found.count, outcomes))
 
     @property
     def both(self) -> int:
@@ -246,8 +247,9 @@ class Verdict(NamedTuple):
             place = difference.spot.with_name(difference.function)
             side = "" if difference.code is None else f"; {SIDES[difference.code]}"
             yield f"  {place}: {difference.what}: SFrame {difference.sframe}; DWARF {difference.dwarf}{side}"
+        others = [function for function in self.functions if function.outcome is not Outcome.AGREES]
         for title, outcomes in _LISTS:
-            for function in self.functions:
+            for function in others:
                 if function.outcome in outcomes:
                     yield _listed(title, function)
         for problem in self.problems:
