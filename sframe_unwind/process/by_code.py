@@ -11,7 +11,7 @@ from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.code.rows.stack_words import FrameValues
 from sframe_unwind.elf.symbols import Symbols
-from sframe_unwind.errors import MissingExtraError, SFrameError
+from sframe_unwind.errors import MissingExtraError
 from sframe_unwind.memory import ReadRegister
 from sframe_unwind.process.elf_file import ElfFile
 from sframe_unwind.process.register_history import RegisterHistory
@@ -62,6 +62,7 @@ class CodeUnwinder:
         program shows to be entered by the ABI.
 
         :param interrupted: the pc is not a return address; see :func:`sframe_unwind.address.lookup_address`.
+        :raises SFrameError: the code tells it, but the step fails.
         """
         read_register = self._history.read_register
         row = self._row(registers, interrupted, read_register)
@@ -71,17 +72,14 @@ class CodeUnwinder:
             return UnwindResult(None, False, None, NAME)
         if row.rule.ra is None and not interrupted:
             return None  # calls overwrite its register
-        try:
-            caller = step(
-                rule=row.rule,
-                arch=self._arch,
-                sp=registers.sp,
-                fp=registers.fp,
-                read_word=self._memory.read_frame_word,
-                read_register=read_register,
-            )
-        except SFrameError:
-            return None
+        caller = step(
+            rule=row.rule,
+            arch=self._arch,
+            sp=registers.sp,
+            fp=registers.fp,
+            read_word=self._memory.read_frame_word,
+            read_register=read_register,
+        )
         return UnwindResult(caller, False, None, NAME) if self._is_plausible(caller) else None
 
     def _row(self, registers: Registers, interrupted: bool, read_register: ReadRegister) -> CodeRow | None:

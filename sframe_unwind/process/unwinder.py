@@ -58,20 +58,22 @@ class Fallback:
     ) -> UnwindResult | None:
         """Return the caller of a frame; see :class:`sframe_unwind.unwind.walk.FallbackUnwinder`.
 
-        :raises SFrameError: the step by CFI failed, and neither the code nor a guess gives a caller.
+        :raises SFrameError: a step by CFI or by the code failed, and nothing else gives a caller.
         """
         if self._code.may_be_trampoline(registers.pc):
             result = signal_frame.unwind(self._arch, self._memory.read, self._memory.read_word, registers)
             if result is not None:
                 self._history.note_interrupted(result.read_register)
                 return result
-        result, error = None, None
-        try:
-            result = self._by_cfi(registers, interrupted)
-        except SFrameError as found:
-            error = found
-        if result is None and self._by_code is not None:
-            result = self._by_code(registers, interrupted)
+        result = None
+        error: SFrameError | None = None
+        for by_rules in filter(None, (self._by_cfi, self._by_code)):
+            try:
+                result = by_rules(registers, interrupted)
+            except SFrameError as found:
+                error = error or found
+            if result is not None:
+                break
         if result is None and self._guess is not None:
             result = self._guess(registers, interrupted and error is None)
         if result is None and error is not None:
