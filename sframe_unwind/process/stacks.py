@@ -13,6 +13,7 @@ from sframe_unwind.kernel.linux import EXCEPTION, Kernel
 from sframe_unwind.kernel.unwinder import KernelUnwinder
 from sframe_unwind.memory import ReadMemory, ReadRegister, WordReader
 from sframe_unwind.process.base import Thread
+from sframe_unwind.process.by_code import CodeUnwinder
 from sframe_unwind.process.guessing import Guess
 from sframe_unwind.process.register_history import RegisterHistory
 from sframe_unwind.process.target import Code, Target, UnwoundThread
@@ -53,7 +54,9 @@ def walk(
     read_word = WordReader(read, arch.byteorder)
     history = RegisterHistory(arch, read_register, read_word, code.find_cfi)
     guess = Guess(arch, code, read, read_word, history)
-    fallback = Fallback(arch, code, StackMemory(read, read_word, read_word), history, guess=guess.unwind)
+    memory = StackMemory(read, read_word, read_word)
+    by_code = CodeUnwinder(arch, code, memory, history)
+    fallback = Fallback(arch, code, memory, history, by_code=by_code.unwind, guess=guess.unwind)
     entry_code = KernelUnwinder(kernel, read_word) if kernel is not None else None
 
     def unwind(registers: Registers, interrupted: bool, read_inner: ReadRegister | None) -> UnwindResult | None:

@@ -102,7 +102,7 @@ class Evaluator(Expressions):
             if not isinstance(size, int):
                 place, extent = value(address, state, pc), value(size, state, pc)
                 if address[0] == SCALED and place[0] == STACK_BASE:
-                    # By a stack pointer whose own distance from the CFA is not constant: anywhere near it.
+                    # The distance of the base from the CFA is not constant itself: assume any number of bytes there.
                     place, extent = value(address[1], state, pc), UNKNOWN
                 self._fill(address, place, extent, state)
                 continue
@@ -172,10 +172,9 @@ class Evaluator(Expressions):
         return reached + [slot for slot in state.slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]
 
     def _fill(self, expression: Expression, address: Value, size: Value, state: State) -> None:
-        """Overwrite a number of bytes that a register has.
+        """Mark the slots as unknown that a store may overwrite whose size is an expression.
 
-        An unknown number of bytes is assumed to end within the object at the address, like other stores whose
-        addresses have an unknown part.
+        A store of unknown size is assumed to end within the object at its address, as a store with an index is.
         """
         if expression == ANYTHING:
             state.leaked = True

@@ -92,7 +92,7 @@ class FunctionCode:
         tracked: Sequence[int] = (),
     ) -> None:
         self.name = name
-        lifter = _lifter(arch.name)
+        lifter = lifter_of(arch.name)
         self._function = CodeRange(start, start + len(code))
         image = _Image(arch, CodeSection(start, code, True, False), read, stub_size)
         self._interpreter = Interpreter(
@@ -200,7 +200,7 @@ class FunctionCode:
 
 
 @cache
-def _lifter(arch: str) -> Lifter:
+def lifter_of(arch: str) -> Lifter:
     """Return the lifter of a machine; it remembers the instructions that it has seen."""
     return Lifter(MACHINES[arch])
 

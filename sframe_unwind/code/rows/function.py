@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -107,6 +108,12 @@ class Rows(NamedTuple):
     offsets: list[int]
     """Start of each row, in bytes from :attr:`start`."""
     rules: list[FoundRule]
+
+
+def rule_in(pieces: Iterable[Rows], address: int) -> FoundRule | None:
+    """Return the rule for an address; ``None``: no piece of code with rows contains it."""
+    piece = next((one for one in pieces if one.start <= address < one.end), None)
+    return None if piece is None else piece.rules[bisect_right(piece.offsets, address - piece.start) - 1]
 
 
 def joined(interpreter: Interpreter, start: int, end: int, found: Mapping[int, FoundRule | None]) -> list[Rows]:
