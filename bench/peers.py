@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from bench import program
+from bench.pairs import Pair, pair_row
 from bench.processes import COMMAND, processor_time
 from bench.report import Row, Target, Unavailable, medians, ratios
-from bench.sample import recursion
 from bench.timing import in_turns
 from tools.binutils import SFRAME_VERSIONS, ToolchainUnavailable, provide
 
@@ -26,72 +23,38 @@ _RELEASE = next(release for release, version in SFRAME_VERSIONS.items() if versi
 _LIBRARY = Path("/usr/lib/x86_64-linux-gnu/libstdc++.so.6")
 
 
-class _Pair(NamedTuple):
-    """A command of this project, and the tool that it is compared with."""
-
-    what: str
-    command: Sequence[str]
-    peer: Sequence[str]
-    target: Target
-    statuses: Sequence[int] = (0,)
-    """Expected exit statuses of the command."""
-
-
 def rows() -> Iterator[Row]:
     """Measure whole processes from start to end, each after its peer or before it."""
     try:
         tools = provide(_RELEASE, "x86_64")
-        functions, small = program.build(3), recursion("O2")
+        functions = program.build(3)
     except (Unavailable, ToolchainUnavailable) as error:
         yield Row(part=PART, what="commands", values=(), unit="x", target=GROWTH, detail=str(error))
         return
-    for pair in _pairs(tools, functions, small):
-        yield _row(pair)
+    for pair in _pairs(tools, functions):
+        yield pair_row(PART, pair, ROUNDS)
     for name in ("verify", "dump"):
         yield _growth(name)
 
 
-def _pairs(tools: Path, functions: Path, small: Path) -> Iterator[_Pair]:
-    many, file, python = f"{program.FUNCTIONS:,} functions", str(functions), (sys.executable, "-c", "pass")
+def _pairs(tools: Path, functions: Path) -> Iterator[Pair]:
+    many, file = f"{program.FUNCTIONS:,} functions", str(functions)
     readelf = str(tools / "readelf")
     verify = (*COMMAND, "verify", file)
     frames = (readelf, "--debug-dump=frames-interp", file)
-    yield _Pair(f"verify of {many} / readelf --debug-dump=frames-interp", verify, frames, Target(6))
-    yield _Pair(
+    yield Pair(f"verify of {many} / readelf --debug-dump=frames-interp", verify, frames, Target(6))
+    yield Pair(
         f"verify of {many} / llvm-dwarfdump --eh-frame", verify, ("llvm-dwarfdump", "--eh-frame", file), Target(4)
     )
     by_code = (*COMMAND, "verify", "--against", "code", "-j", "1", str(_LIBRARY))
-    yield _Pair(
+    yield Pair(
         f"verify --against code of {_LIBRARY.name} / objdump -d",
         by_code,
         (str(tools / "objdump"), "-d", str(_LIBRARY)),
         Target(15),
         statuses=(0, 1),
     )
-    yield _Pair(f"dump of {many} / readelf --sframe", (*COMMAND, "dump", file), (readelf, "--sframe", file), Target(3))
-    yield _Pair("dump of a small program / python -c pass", (*COMMAND, "dump", str(small)), python, Target(4))
-    yield _Pair("--version / python -c pass", (*COMMAND, "--version"), python, Target(1.8))
-
-
-def _row(pair: _Pair) -> Row:
-    if shutil.which(pair.peer[0]) is None:
-        why = f"{pair.peer[0]} is not installed"
-        return Row(part=PART, what=pair.what, values=(), unit="x", target=pair.target, detail=why)
-    times = in_turns(
-        ROUNDS,
-        {
-            "this": partial(processor_time, pair.command, pair.statuses),
-            "peer": partial(processor_time, pair.peer),
-        },
-    )
-    return Row(
-        part=PART,
-        what=pair.what,
-        values=ratios(times["this"], times["peer"]),
-        unit="x",
-        target=pair.target,
-        detail=medians("s", **times),
-    )
+    yield Pair(f"dump of {many} / readelf --sframe", (*COMMAND, "dump", file), (readelf, "--sframe", file), Target(3))
 
 
 def _growth(name: str) -> Row:
