@@ -21,6 +21,7 @@ from bench import (
     converting,
     decoding,
     driving,
+    growth,
     lldb_backtraces,
     lldb_deep,
     lldb_driving,
@@ -47,6 +48,7 @@ _MODULES = (
         starting,
         commands,
         peers,
+        growth,
         opening,
         decoding,
         verifying,
@@ -66,6 +68,7 @@ GROUPS = {
     "core": (
         "command",
         "peer",
+        "growth",
         "open",
         "decode",
         "verify",

@@ -21,15 +21,16 @@ class Pair(NamedTuple):
     target: Target
     statuses: Sequence[int] = (0,)
     """Expected exit statuses of the command."""
+    rounds: int = 7
 
 
-def pair_row(part: str, pair: Pair, rounds: int) -> Row:
+def pair_row(part: str, pair: Pair) -> Row:
     """Measure a command and its peer in turns; the values are the ratios of each round."""
     if shutil.which(pair.peer[0]) is None:
         why = f"{pair.peer[0]} is not installed"
         return Row(part=part, what=pair.what, values=(), unit="x", target=pair.target, detail=why)
     times = in_turns(
-        rounds,
+        pair.rounds,
         {
             "this": partial(processor_time, pair.command, pair.statuses),
             "peer": partial(processor_time, pair.peer),

@@ -1,24 +1,19 @@
-"""Measures whole commands against the C tools that do the nearest work, and how their time grows with their input."""
+"""Measures whole commands against the C tools that do the nearest work."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 from bench import program
 from bench.pairs import Pair, pair_row
-from bench.processes import COMMAND, processor_time
-from bench.report import Row, Target, Unavailable, medians, ratios
-from bench.timing import in_turns
+from bench.processes import COMMAND
+from bench.report import Row, Target, Unavailable
 from tools.binutils import SFRAME_VERSIONS, ToolchainUnavailable, provide
 
 PART = "peer"
-ROUNDS = 7
-SIZES = (1, 2, 4, 8)
-"""Multiples of the functions of the smallest program."""
-GROWTH = Target(1.1)
-"""Limit of the time of the largest program divided by that of the smallest one and by the ratio of their sizes."""
+VERIFY, DUMP = Target(6), Target(3)
+"""Limits of the time divided by that of readelf."""
 _RELEASE = next(release for release, version in SFRAME_VERSIONS.items() if version == 3)
 _LIBRARY = Path("/usr/lib/x86_64-linux-gnu/libstdc++.so.6")
 
@@ -29,12 +24,10 @@ def rows() -> Iterator[Row]:
         tools = provide(_RELEASE, "x86_64")
         functions = program.build(3)
     except (Unavailable, ToolchainUnavailable) as error:
-        yield Row(part=PART, what="commands", values=(), unit="x", target=GROWTH, detail=str(error))
+        yield Row(part=PART, what="commands", values=(), unit="x", target=VERIFY, detail=str(error))
         return
     for pair in _pairs(tools, functions):
-        yield pair_row(PART, pair, ROUNDS)
-    for name in ("verify", "dump"):
-        yield _growth(name)
+        yield pair_row(PART, pair)
 
 
 def _pairs(tools: Path, functions: Path) -> Iterator[Pair]:
@@ -42,7 +35,7 @@ def _pairs(tools: Path, functions: Path) -> Iterator[Pair]:
     readelf = str(tools / "readelf")
     verify = (*COMMAND, "verify", file)
     frames = (readelf, "--debug-dump=frames-interp", file)
-    yield Pair(f"verify of {many} / readelf --debug-dump=frames-interp", verify, frames, Target(6))
+    yield Pair(f"verify of {many} / readelf --debug-dump=frames-interp", verify, frames, VERIFY)
     yield Pair(
         f"verify of {many} / llvm-dwarfdump --eh-frame", verify, ("llvm-dwarfdump", "--eh-frame", file), Target(4)
     )
@@ -53,22 +46,6 @@ def _pairs(tools: Path, functions: Path) -> Iterator[Pair]:
         (str(tools / "objdump"), "-d", str(_LIBRARY)),
         Target(15),
         statuses=(0, 1),
+        rounds=3,
     )
-    yield Pair(f"dump of {many} / readelf --sframe", (*COMMAND, "dump", file), (readelf, "--sframe", file), Target(3))
-
-
-def _growth(name: str) -> Row:
-    """Measure a command on programs of several sizes."""
-    paths = {size: program.build(3, copies=size) for size in SIZES}
-    times = in_turns(
-        ROUNDS, {str(size): partial(processor_time, (*COMMAND, name, str(path))) for size, path in paths.items()}
-    )
-    smallest, largest = str(SIZES[0]), str(SIZES[-1])
-    return Row(
-        part=PART,
-        what=f"{name}: growth from {program.FUNCTIONS:,} to {program.FUNCTIONS * SIZES[-1]:,} functions",
-        values=[one / (SIZES[-1] / SIZES[0]) for one in ratios(times[largest], times[smallest])],
-        unit="x",
-        target=GROWTH,
-        detail=medians("s", **times),
-    )
+    yield Pair(f"dump of {many} / readelf --sframe", (*COMMAND, "dump", file), (readelf, "--sframe", file), DUMP)

@@ -15,7 +15,6 @@ from bench.report import BenchError, Row, Target, Unavailable
 
 PART = "backtrace"
 OF_PROCESS, OF_CORE = Target(2.5), Target(1.2)
-ROUNDS = 7
 THREADS, FRAMES = 100, 50
 _BELOW = 4
 """Number of frames outside the recursion: the wait, ``work``, and two of the C library."""
@@ -43,7 +42,7 @@ def rows() -> Iterator[Row]:
                 gdb.run("-p", str(process.pid), "-ex", f"generate-core-file {core}")
                 for pair in _pairs(process.pid, core):
                     _check(pair.command)
-                    yield pair_row(PART, pair._replace(what=f"{what}, {pair.what}"), ROUNDS)
+                    yield pair_row(PART, pair._replace(what=f"{what}, {pair.what}"))
             finally:
                 process.kill()
 
