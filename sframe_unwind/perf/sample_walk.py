@@ -1,4 +1,4 @@
-"""Walks the stack of a sample by SFrame and DWARF CFI."""
+"""Walks the stack of a sample by SFrame, DWARF CFI and the machine code."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sframe_unwind.perf.plain_rules import PlainFrame
 from sframe_unwind.perf.spaces import Space
 from sframe_unwind.perf.stack import Context, Stack
 from sframe_unwind.perf.unwind_data import UnwindData
+from sframe_unwind.process.by_code import CodeUnwinder
 from sframe_unwind.process.register_history import RegisterHistory
 from sframe_unwind.process.unwinder import Fallback, StackMemory
 from sframe_unwind.unwind import frame_pointer
@@ -20,6 +21,7 @@ from sframe_unwind.unwind.modules import Found, NoData, Unusable
 from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, UnwindResult, Walk
 
 NO_CFI = "no CFI for the address"
+NOT_BY_CODE = "the code does not show the caller"
 _MOST_ENDS = 10_000
 """Maximum number of pcs whose ends are kept; damaged stacks end anywhere."""
 
@@ -77,7 +79,7 @@ def _found_end(space: Space, data: UnwindData, pc: int, interrupted: bool) -> tu
     lookup = lookup_address(pc, interrupted)
     if data.plain.is_outermost(lookup):
         return Ending.REACHED, ""
-    only_sframe = not data.with_cfi and not data.with_frame_pointers
+    only_sframe = not (data.with_cfi or data.with_frame_pointers or data.with_code)
     if not only_sframe or not isinstance(data.modules.results[lookup], NoData):
         return None
     if data.with_signal_frames and space.may_be_trampoline(pc):
@@ -97,7 +99,8 @@ class _Unwinding:
         self.history = RegisterHistory(arch, context.read_register, memory.read_word, context.space.find_cfi)
         """The frames that a walk has passed; each frame must be added to it."""
         reads = StackMemory(memory.read, memory.read_word, memory.read_frame_word)
-        self._files = Fallback(arch, context.space, reads, self.history, data.with_cfi)
+        by_code = CodeUnwinder(arch, context.space, reads, self.history).unwind if data.with_code else None
+        self._files = Fallback(arch, context.space, reads, self.history, data.with_cfi, by_code=by_code)
 
     def stack(self, found: list[PlainFrame], registers: Registers) -> Stack:
         """Return the whole stack.
@@ -186,6 +189,8 @@ def _reason(space: Space, data: UnwindData, lookup: int, end: End | None) -> str
         return without_file
     if end is End.UNREADABLE:
         return "the rule leads to memory that is not of the stack"
+    if data.with_code and end is End.NO_DATA:
+        return NOT_BY_CODE
     if not data.modules.modules:
         return NO_CFI if end is End.NO_DATA else "the CFI cannot be carried out"
     result = data.modules.results[lookup]
