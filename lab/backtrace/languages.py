@@ -19,8 +19,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Callable, NamedTuple
 
+from tests.hanging import HANG
+
 _PROGRAMS = Path(__file__).with_name("programs")
-_TIMEOUT = 300
 _FRAME = re.compile(r"^#\d+ +0x([0-9a-f]+)", re.MULTILINE)
 _BY_GDB = """
 import gdb
@@ -146,7 +147,7 @@ def _waiting(program: Program, folder: Path) -> Iterator[int]:
 
 
 def _run(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False)
     if done.returncode:
         raise RuntimeError(f"{command[0]}: exit status {done.returncode}: {done.stderr[-300:]}")
     return done.stdout
