@@ -19,8 +19,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Callable, NamedTuple
 
+from tests.hanging import HANG
+
 _PROGRAMS = Path(__file__).with_name("programs")
-_TIMEOUT = 300
 _FRAME = re.compile(r"^#\d+ +0x([0-9a-f]+)", re.MULTILINE)
 _BY_GDB = """
 import gdb
@@ -30,7 +31,8 @@ for thread in gdb.selected_inferior().threads():
     thread.switch()
     frame, pcs = gdb.newest_frame(), []
     while frame is not None:
-        if frame.type() != gdb.INLINE_FRAME:
+        # A tail call left no frame; the pc of a frame after the outermost one is 0.
+        if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME) and frame.pc():
             pcs.append(frame.pc())
         try:
             frame = frame.older()
@@ -86,7 +88,7 @@ PROGRAMS = (
     Program("Java, interpreted", ["java", "-Xint", "-cp", "{made}", "Deep"], _JAVA),
     Program("Tcl", ["tclsh", _source("deep.tcl")]),
     Program("shell (bash)", ["bash", _source("deep.sh")]),
-    Program("SQL (SQLite)", ["sqlite3", ":memory:", ".print ready", ".shell sleep 600"]),
+    Program("SQL (SQLite)", ["sqlite3", ":memory:", ".shell echo ready; exec cat"]),
 )
 
 
@@ -146,7 +148,7 @@ def _waiting(program: Program, folder: Path) -> Iterator[int]:
 
 
 def _run(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False)
     if done.returncode:
         raise RuntimeError(f"{command[0]}: exit status {done.returncode}: {done.stderr[-300:]}")
     return done.stdout
