@@ -45,8 +45,8 @@ class Finder:
     """Follows calls to code that belongs to no known function.
 
     :param known: the known functions.
-    :param before_next: returns the code from a start to where another function may begin; ``None``: code that belongs
-        to no known function reaches to the next start that was found.
+    :param before_next: returns the code from a start to the address at which another function may begin; ``None``: code
+        that belongs to no known function reaches to the next start that was found.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Finder:
         """Return the extents of the functions that were found."""
         while self.follow_next() is not None:
             pass
-        for start in sorted(self._found):  # some began before it was known where the next one does
+        for start in sorted(self._found):  # when some were found, the start of the next one was not known yet
             self._follow_found(start)
         return sorted(self._found.items())
 
