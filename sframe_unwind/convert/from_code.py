@@ -16,27 +16,37 @@ from sframe_unwind.code.rows.whole_file import FunctionRows, rows_of_functions
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.sframe.constants import PauthKey
 from sframe_unwind.translation.description import Description, Loss
+from sframe_unwind.unwind.signal_frame import is_trampoline
 
 NOTHING_KNOWN = "the code does not tell where its frame is"
 
 
 def functions_by_code(
-    binary: ElfBinary, known: Sequence[Range], with_exceptions: bool = True
+    binary: ElfBinary,
+    known: Sequence[Range],
+    with_exceptions: bool = True,
+    starts: Sequence[int] = (),
+    registers: Sequence[int] = (),
 ) -> Iterator[FunctionRows]:
     """Yield the functions of a file with the rows that their machine code proves.
 
     :param known: the extents of the functions that are known; others are found by following calls from these, and from
         the addresses that the file exports or points to.
     :param with_exceptions: follow exceptions to where they are caught, which the CFI tells.
+    :param starts: where further functions start.
+    :param registers: DWARF numbers of further registers that the rules have.
     :raises MissingExtraError: the package that decodes the code is not installed.
     """
     machine = MACHINES[binary.arch.name]
     lifter = Lifter(machine)
     image = image_of(binary, machine)
-    ranges = functions_of(image, machine, lifter, known)
+    ranges = functions_of(image, machine, lifter, known, starts)
     landing_pads = exception_tables(binary, image) if with_exceptions else lambda _: ()
-    interpreter = Interpreter(image, machine, lifter, ranges, landing_pads)
-    yield from rows_of_functions(interpreter, jobs=os.cpu_count() or 1)
+    interpreter = Interpreter(image, machine, lifter, ranges, landing_pads, tracked=registers)
+    for function in rows_of_functions(interpreter, jobs=os.cpu_count() or 1, registers=registers):
+        # The kernel leads to a signal trampoline: it is not entered by a call.
+        is_signal = is_trampoline(binary.arch, image.bytes_at, function.start)
+        yield function._replace(pieces=[]) if is_signal else function
 
 
 def known_functions(binary: ElfBinary) -> list[Range]:
@@ -64,6 +74,5 @@ def described(functions: Iterable[FunctionRows], binary: ElfBinary) -> tuple[lis
 
 def _description(piece: Rows, repeats: bool) -> Description:
     rules = piece.offsets, [found.rule for found in piece.rules]
-    return Description(
-        start=piece.start, end=piece.end, rules=rules, signal=False, pauth_key=PauthKey.A, repeats=repeats
-    )
+    key = PauthKey.B if piece.b_key else PauthKey.A
+    return Description(start=piece.start, end=piece.end, rules=rules, signal=False, pauth_key=key, repeats=repeats)

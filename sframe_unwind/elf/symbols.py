@@ -16,7 +16,8 @@ from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import FileError
 
 _LOCAL = 0
-_KINDS = (0, 2, 10)
+_NO_TYPE = 0
+_KINDS = (_NO_TYPE, 2, 10)
 """Symbol types: ``STT_NOTYPE`` (assembly code often sets no type), ``STT_FUNC``, ``STT_GNU_IFUNC``."""
 
 
@@ -37,6 +38,8 @@ class Symbol(NamedTuple):
     name: str
     limit: int = _BEYOND
     """End address (exclusive) of its section; nothing after it belongs to the function."""
+    is_function: bool = True
+    """Its type is that of a function: ``STT_FUNC`` or ``STT_GNU_IFUNC``."""
 
 
 def symbol_text(symbol: Symbol, offset: int) -> str:
@@ -156,7 +159,8 @@ def decoded(
         if end > at and names[at] != ord("$"):
             name = names[at:end].decode("utf-8", "backslashreplace")
             limit = limits[section] if section < len(limits) else _BEYOND
-            symbols.append(Symbol(address, size, info >> 4 != _LOCAL, name, limit))
+            is_function = info & 0xF != _NO_TYPE
+            symbols.append(Symbol(address, size, info >> 4 != _LOCAL, name, limit=limit, is_function=is_function))
     return symbols
 
 

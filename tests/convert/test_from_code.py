@@ -14,11 +14,15 @@ from sframe_unwind.cli import main
 from sframe_unwind.convert.kinds import CODE, DWARF_AND_CODE
 from sframe_unwind.convert.to_sframe import Wanted, convert_to_sframe
 from sframe_unwind.elf import opened
+from sframe_unwind.sframe.constants import PauthKey
+from sframe_unwind.verify import Plan, verify
 from tests.abis.debuggers import DEBUGGERS, debugger
 from tests.gdb.driver import batch
 from tests.hanging import HANG
+from tests.missing import toolchain_needed
 from tests.samples.build import build
 from tests.samples.catalogue import ABIS
+from tools.binutils import provide
 
 SOURCE = Path(__file__).with_name("undescribed.c")
 FLAGS = ("-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-fcf-protection=none")
@@ -131,3 +135,83 @@ def test_code_without_a_row_is_named(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["convert", str(program), "-o", str(tmp_path / "copy"), "--from", "code", "--json"]) == 1
     losses = json.loads(capsys.readouterr().out)["losses"]
     assert [(loss["address"], loss["size"]) for loss in losses] == [(start + 8, 3)]  # nothing leads there
+
+
+def linked(source: str, folder: Path) -> Path:
+    """Return a library of an assembly source."""
+    library = folder / "library.so"
+    command = ["gcc", "-shared", "-nostdlib", "-x", "assembler", "-o", str(library), "-"]
+    subprocess.run(command, input=source, text=True, check=True, timeout=HANG)
+    return library
+
+
+def test_the_condition_code_is_no_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """After an addition, the caller's frame pointer is only an operand of what set the condition code."""
+    source = "\t.globl f\n\t.type f, @function\nf:\tadd (%rdi), %rbp\n\tret\n\t.size f, .-f\n"
+    library, copy = linked(source, tmp_path), tmp_path / "copy"
+    with opened(library) as binary:
+        start = next(symbol.address for symbol in binary.symbols if symbol.name == "f")
+    assert main(["convert", str(library), "-o", str(copy), "--from", "code", "--json"]) == 1
+    losses = json.loads(capsys.readouterr().out)["losses"]
+    assert [(loss["address"], loss["size"]) for loss in losses] == [(start + 3, 1)]
+
+
+def test_a_signal_trampoline_has_no_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trampoline = "\t.globl r\n\t.type r, @function\nr:\tmov $15, %rax\n\tsyscall\n\t.size r, .-r\n"
+    other = "\t.globl f\n\t.type f, @function\nf:\tret\n\t.size f, .-f\n"
+    library, copy = linked(trampoline + other, tmp_path), tmp_path / "copy"
+    assert main(["convert", str(library), "-o", str(copy), "--from", "code", "--json"]) == 1
+    assert [loss["function"] for loss in json.loads(capsys.readouterr().out)["losses"]] == ["r"]
+
+
+B_KEY = """
+    .globl a, b, both
+    .type a, %function
+a:  paciasp
+    stp x29, x30, [sp, -16]!
+    bl external
+    ldp x29, x30, [sp], 16
+    autiasp
+    ret
+    .size a, .-a
+    .type b, %function
+b:  pacibsp
+    stp x29, x30, [sp, -16]!
+    bl external
+    ldp x29, x30, [sp], 16
+    autibsp
+    ret
+    .size b, .-b
+    .type both, %function
+both:
+    cbz x0, 1f
+    pacibsp
+    autibsp
+    ret
+1:  paciasp
+    autiasp
+    ret
+    .size both, .-both
+"""
+
+
+def test_the_key_of_signed_return_addresses(tmp_path: Path) -> None:
+    """Each entry has the key of its code; code with both keys becomes two entries."""
+    with toolchain_needed():
+        tools = provide("2.47", "aarch64")
+    (tmp_path / "f.s").write_text(B_KEY)
+    library, copy = tmp_path / "f.so", tmp_path / "copy"
+    for command in (["as", "-o", "f.o", "f.s"], ["ld", "-shared", "-o", "f.so", "f.o"]):
+        subprocess.run([tools / command[0], *command[1:]], cwd=tmp_path, check=True, timeout=HANG)
+    convert_to_sframe(library, copy, Wanted(source=CODE))
+    with opened(copy) as binary:
+        keys = [
+            (binary.function_name(function.start), function.fde.pauth_key)
+            for section in binary.sframe
+            for function in section.functions()
+            if any(rule.ra_signed for _, rule in function.rows())
+        ]
+    assert keys == [("a", PauthKey.A), ("b", PauthKey.B), ("both", PauthKey.B), ("both+0x14", PauthKey.A)]
+    report = verify(copy, Plan(dwarf=False, code=True)).code
+    assert report is not None
+    assert (report.counts["sframe"].wrong, report.counts["sframe"].unknown) == (0, 0)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from sframe_unwind.code.decode.instruction import Kind
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.code.interpret.entries import entries, interpreted
 from sframe_unwind.code.interpret.interpretation import Interpreter
@@ -27,6 +28,8 @@ class FunctionRows(NamedTuple):
     """The code with rows; none: nothing is known."""
     instructions: list[int]
     """The addresses of its instructions."""
+    after_exits: frozenset[int]
+    """The addresses of those that follow the end of a path: a return or an unconditional jump."""
 
     def rule_at(self, address: int) -> UnwindRule | None:
         """Return the rule for an address of the function; ``None``: it is not known."""
@@ -36,12 +39,13 @@ class FunctionRows(NamedTuple):
         return piece.rules[bisect_right(piece.offsets, address - piece.start) - 1].rule
 
 
-def rows_of_functions(interpreter: Interpreter, jobs: int = 1) -> Iterator[FunctionRows]:
+def rows_of_functions(interpreter: Interpreter, jobs: int = 1, registers: Sequence[int] = ()) -> Iterator[FunctionRows]:
     """Yield the rows of each function of a file.
 
     The effects of functions on their callers are found first, as the check of tables does.
 
     :param jobs: number of processes for the search of these effects.
+    :param registers: DWARF numbers of further registers that the rules have; the interpreter follows them.
     """
     parts = learned(Checker(interpreter, {}), jobs)
     judge = Judge(interpreter.frame)
@@ -50,17 +54,28 @@ def rows_of_functions(interpreter: Interpreter, jobs: int = 1) -> Iterator[Funct
     own: dict[int, dict[int, FoundRule | None]] = {}
     for function in map(ranges.__getitem__, range(len(ranges))):
         if function.start not in parts:
-            own[function.start] = _followed(interpreter, judge, function, elsewhere)
+            own[function.start] = _followed(interpreter, judge, function, elsewhere, registers)
     for function in map(ranges.__getitem__, range(len(ranges))):
         found = own.get(function.start)
         if found is None:  # it is entered with the frames of other functions, which must agree
             found = {pc: elsewhere[pc] for pc in range(*function) if pc in elsewhere}
-        instructions = list(interpreter.sweep_at(function.start).instructions)
-        yield FunctionRows(*function, joined(interpreter, *function, found), instructions)
+        instructions = interpreter.sweep_at(function.start).instructions
+        exits = (at + one.size for at, one in instructions.items() if one.kind in (Kind.JUMP, Kind.RETURN))
+        yield FunctionRows(
+            start=function.start,
+            end=function.end,
+            pieces=joined(interpreter, *function, found),
+            instructions=list(instructions),
+            after_exits=frozenset(exits),
+        )
 
 
 def _followed(
-    interpreter: Interpreter, judge: Judge, function: CodeRange, elsewhere: dict[int, FoundRule | None]
+    interpreter: Interpreter,
+    judge: Judge,
+    function: CodeRange,
+    elsewhere: dict[int, FoundRule | None],
+    registers: Sequence[int],
 ) -> dict[int, FoundRule | None]:
     """Return the rules of a function; add those of the other functions that are entered with its frame."""
     entered = entries(interpreter, function)
@@ -71,7 +86,7 @@ def _followed(
     if run.called and run.rests_on_call:
         run = interpreted(interpreter, function, entered, through_calls=True)
     own: dict[int, FoundRule | None] = {}
-    for pc, known in rules_of(interpreter, judge, run).items():
+    for pc, known in rules_of(interpreter, judge, run, registers).items():
         if function.start <= pc < function.end:
             own[pc] = known
         else:
