@@ -38,6 +38,7 @@ _NAMES = (
     "verify",
     "lint",
     "convert",
+    "annotate",
     "survey",
     "perf",
     "backtrace",
