@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sframe_unwind.address import Range, gaps, merged, overlap
 from sframe_unwind.annotate.directives import Placed, Writer
 from sframe_unwind.code.decode.machines import MACHINES
-from sframe_unwind.code.rows.function import Basis, Rows
+from sframe_unwind.code.rows.function import Rows, RuleCounts, counted_rules
 from sframe_unwind.code.rows.whole_file import FunctionRows
 from sframe_unwind.convert.from_code import NOTHING_KNOWN, functions_by_code, known_functions
 from sframe_unwind.elf import ElfBinary
@@ -16,14 +16,6 @@ from sframe_unwind.elf import ElfBinary
 HAS_CFI = "it has CFI already"
 NOT_NAMED = "it is not among the functions that were named"
 NO_TYPE = "its symbol has a size and no type, so it may not be entered by a call; name it to annotate it"
-
-
-class Counts(NamedTuple):
-    """Numbers of rules, by what they rest on."""
-
-    proved: int
-    by_abi: int
-    """A call lies before them, which is assumed to return by the ABI."""
 
 
 class Annotated(NamedTuple):
@@ -42,7 +34,7 @@ class Annotated(NamedTuple):
     """Why there are no directives; empty: there are some."""
     gaps: list[Range]
     """The parts without directives, if it has some: the code does not tell where the frame is, from there on."""
-    rules: Counts
+    rules: RuleCounts
 
     @property
     def is_wanted(self) -> bool:
@@ -92,7 +84,6 @@ class _Chooser:
         """Return a function with its directives."""
         start, end, exits = function.start, function.end, function.after_exits
         pieces = _from_start(function)
-        bases = [found.basis for piece in pieces for found in piece.rules]
         why, missing = self._why_not(function, pieces), gaps((start, end), [(one.start, one.end) for one in pieces])
         return Annotated(
             start=start,
@@ -102,7 +93,7 @@ class _Chooser:
             directives=[] if why else [placed for piece in pieces for placed in self._writer.placed(piece, exits)],
             why=why,
             gaps=[] if why else list(missing),
-            rules=Counts(len(bases) - bases.count(Basis.BY_ABI), bases.count(Basis.BY_ABI)),
+            rules=counted_rules(pieces),
         )
 
     def _why_not(self, function: FunctionRows, pieces: Sequence[Rows]) -> str:

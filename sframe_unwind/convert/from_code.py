@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from sframe_unwind.address import Range, gaps, merged, overlap
+from sframe_unwind.address import Range, merged, overlap
 from sframe_unwind.code.decode.lifting import Lifter
 from sframe_unwind.code.decode.machines import MACHINES
 from sframe_unwind.code.image.elf_image import exception_tables, image_of
@@ -15,7 +15,7 @@ from sframe_unwind.code.rows.starts import functions_of
 from sframe_unwind.code.rows.whole_file import FunctionRows, rows_of_functions
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.sframe.constants import PauthKey
-from sframe_unwind.translation.description import Description, Loss
+from sframe_unwind.translation.description import Description
 from sframe_unwind.unwind.signal_frame import is_trampoline
 
 NOTHING_KNOWN = "the code does not tell where its frame is"
@@ -56,23 +56,11 @@ def known_functions(binary: ElfBinary) -> list[Range]:
     return [*by_cfi, *(extent for extent in binary.symbols.extents() if not overlap([extent], covered))]
 
 
-def described(functions: Iterable[FunctionRows], binary: ElfBinary) -> tuple[list[Description], list[Loss]]:
-    """Return the descriptions of functions, and the code of theirs that has no row.
+def description_of(piece: Rows, repeats: bool) -> Description:
+    """Return the description of code without a gap.
 
-    A function whose rows have gaps becomes several descriptions.
+    :param repeats: the rows may repeat, like those of a PLT.
     """
-    descriptions: list[Description] = []
-    losses: list[Loss] = []
-    plts = [(section.address, section.end) for section in binary.sections if section.name.startswith(".plt")]
-    for function in functions:
-        repeats = (function.start, function.end) in plts
-        descriptions += [_description(piece, repeats) for piece in function.pieces]
-        missing = gaps((function.start, function.end), [(piece.start, piece.end) for piece in function.pieces])
-        losses += [Loss(start, end, NOTHING_KNOWN) for start, end in missing]
-    return descriptions, losses
-
-
-def _description(piece: Rows, repeats: bool) -> Description:
     rules = piece.offsets, [found.rule for found in piece.rules]
     key = PauthKey.B if piece.b_key else PauthKey.A
     return Description(start=piece.start, end=piece.end, rules=rules, signal=False, pauth_key=key, repeats=repeats)

@@ -15,6 +15,7 @@ from sframe_unwind.convert.kinds import CODE, DWARF_AND_CODE
 from sframe_unwind.convert.to_sframe import Wanted, convert_to_sframe
 from sframe_unwind.elf import opened
 from sframe_unwind.sframe.constants import PauthKey
+from sframe_unwind.unwind_rule import UnwindRule
 from sframe_unwind.verify import Plan, verify
 from tests.abis.debuggers import DEBUGGERS, debugger
 from tests.gdb.driver import batch
@@ -215,3 +216,133 @@ def test_the_key_of_signed_return_addresses(tmp_path: Path) -> None:
     report = verify(copy, Plan(dwarf=False, code=True)).code
     assert report is not None
     assert (report.counts["sframe"].wrong, report.counts["sframe"].unknown) == (0, 0)
+
+
+DESCRIBED = """
+    .globl wrong, right, none
+    .type wrong, @function
+wrong:
+    .cfi_startproc
+    push %rbx
+    .cfi_def_cfa_offset 24  # 16 is right
+    call right
+    pop %rbx
+    .cfi_def_cfa_offset 8
+    ret
+    .cfi_endproc
+    .size wrong, .-wrong
+    .type right, @function
+right:
+    .cfi_startproc
+    push %rbp
+    .cfi_def_cfa_offset 16
+    .cfi_offset %rbp, -16
+    mov %rsp, %rbp  # CFI may go on with %rsp
+    pop %rbp
+    .cfi_def_cfa_offset 8
+    .cfi_restore %rbp
+    ret
+    .cfi_endproc
+    .size right, .-right
+    .type none, @function
+none:
+    sub $24, %rsp
+    call right
+    add $24, %rsp
+    ret
+    .size none, .-none
+"""
+
+
+def rows_of(path: Path) -> dict[str, list[tuple[int, UnwindRule]]]:
+    """Return the rows of each function by SFrame."""
+    with opened(path) as binary:
+        functions = [function for section in binary.sframe for function in section.functions()]
+        return {binary.function_name(function.start): function.rows() for function in functions}
+
+
+def test_cfi_that_the_code_proves_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    library, copy, by_cfi = linked(DESCRIBED, tmp_path), tmp_path / "copy", tmp_path / "by_cfi"
+    assert main(["convert", str(library), "-o", str(by_cfi), "--from", "cfi", "--json"]) == 0
+    assert main(["convert", str(library), "-o", str(copy), "--from", "cfi,code", "--json"]) == 0
+    first, report = map(json.loads, capsys.readouterr().out.splitlines())
+    assert "replaced" not in first
+    (replaced,) = report["replaced"]
+    assert replaced["function"] == "wrong"
+    assert re.fullmatch("at 0x[0-9a-f]+, cfa rsp \\+ 24; by the code, CFA = rsp \\+ 16", replaced["reason"])
+    found, before = rows_of(copy), rows_of(by_cfi)
+    assert [(offset, rule.cfa and rule.cfa.offset) for offset, rule in found["wrong"]] == [(0, 8), (1, 16), (7, 8)]
+    assert [(offset, rule.cfa and rule.cfa.offset) for offset, rule in found["none"]] == [(0, 8), (4, 32), (13, 8)]
+    assert found["right"] == before["right"]  # the code alone would take %rbp
+    assert "none" not in before
+    assert main(["convert", str(library), "-o", str(copy), "--from", "cfi,code"]) == 0
+    assert "  not from DWARF CFI, which the code proves wrong: " in capsys.readouterr().out
+
+
+def test_what_the_code_does_not_know_of_wrong_cfi(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """CFI is used there, since it is not proved wrong there."""
+    source = """
+        .globl f
+        .type f, @function
+    f:  .cfi_startproc
+        push %rbx
+        .cfi_def_cfa_offset 24
+        pop %rbx
+        .cfi_def_cfa_offset 8
+        ret
+        ud2
+        lea (%rax), %rdx
+        ret
+        .cfi_endproc
+        .size f, .-f
+    """
+    library, copy = linked(source, tmp_path), tmp_path / "copy"
+    assert main(["convert", str(library), "-o", str(copy), "--from", "cfi,code", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [one["function"] for one in report["replaced"]] == ["f"]
+    found = rows_of(copy)
+    assert [(offset, rule.cfa and rule.cfa.offset) for offset, rule in found["f"]] == [(0, 8), (1, 16), (2, 8)]
+    assert [rule.cfa and rule.cfa.offset for _, rule in found["f+0x3"]] == [8]
+
+
+LGDR = """
+    .globl f
+    .type f, %function
+f:  .cfi_startproc
+    ldgr %f0, %r15
+    .cfi_register 15, 16
+    lay %r15, -168(%r15)
+    .cfi_def_cfa_offset 328
+    stg %r2, 160(%r15)
+    .cfi_def_cfa_offset 160  # GCC 12: too early
+    lghi %r2, 0
+    lgdr %r15, %f0
+    .cfi_restore 15
+    br %r14
+    .cfi_endproc
+    .size f, .-f
+"""
+
+
+def test_what_gcc_writes_for_s390x(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with toolchain_needed():
+        tools = provide("2.47", "s390x")
+    (tmp_path / "f.s").write_text(LGDR)
+    for command in (["as", "-o", "f.o", "f.s"], ["ld", "-shared", "-o", "f.so", "f.o"]):
+        subprocess.run([tools / command[0], *command[1:]], cwd=tmp_path, check=True, timeout=HANG)
+    library, copy = tmp_path / "f.so", tmp_path / "copy"
+    assert main(["convert", str(library), "-o", str(copy), "--from", "cfi,code", "--json"]) == 0
+    assert [one["function"] for one in json.loads(capsys.readouterr().out)["replaced"]] == ["f"]
+    offsets = [(offset, rule.cfa and rule.cfa.offset) for offset, rule in rows_of(copy)["f"]]
+    assert offsets == [(0, 160), (10, 328), (24, 160)]
+
+
+def test_what_the_rules_rest_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    library = linked(DESCRIBED, tmp_path)
+    assert main(["convert", str(library), "-o", str(tmp_path / "copy"), "--from", "cfi,code", "--json"]) == 0
+    shares = {share["kind"]: share for share in json.loads(capsys.readouterr().out)["shares"]}
+    assert shares["dwarf"].keys() == {"kind", "functions", "code_bytes"}
+    # Before and after the calls in `wrong` and `none`; the row at each call is also that of the instruction after it.
+    assert (shares["code"]["proved"], shares["code"]["by_abi"]) == (2, 4)
+    assert main(["convert", str(library), "-o", str(tmp_path / "copy"), "--from", "code"]) == 0
+    assert re.search("; [0-9]+ rules by the function alone, [0-9]+ after a call, which", capsys.readouterr().out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -135,6 +135,21 @@ class Rows(NamedTuple):
     def b_key(self) -> bool:
         """Whether return addresses are signed with the B key."""
         return any(found.b_key for found in self.rules)
+
+
+class RuleCounts(NamedTuple):
+    """Numbers of rules, by what they rest on."""
+
+    proved: int
+    """Of :attr:`Basis.PROVED`."""
+    by_abi: int
+    """Of :attr:`Basis.BY_ABI`."""
+
+
+def counted_rules(pieces: Iterable[Rows]) -> RuleCounts:
+    """Count the rules of some code."""
+    by_abi = [found.basis is Basis.BY_ABI for piece in pieces for found in piece.rules]
+    return RuleCounts(by_abi.count(False), by_abi.count(True))
 
 
 def _is_by_other_key(found: FoundRule, rows: Rows) -> bool:
