@@ -10,12 +10,11 @@ from sframe_unwind.annotate.directives import Placed, Writer
 from sframe_unwind.code.decode.machines import MACHINES
 from sframe_unwind.code.rows.function import Rows, RuleCounts, counted_rules
 from sframe_unwind.code.rows.whole_file import FunctionRows
-from sframe_unwind.convert.from_code import NOTHING_KNOWN, functions_by_code, known_functions
+from sframe_unwind.convert.from_code import NO_TYPE, NOTHING_KNOWN, functions_by_code, known_functions, untyped_code
 from sframe_unwind.elf import ElfBinary
 
 HAS_CFI = "it has CFI already"
 NOT_NAMED = "it is not among the functions that were named"
-NO_TYPE = "its symbol has a size and no type, so it may not be entered by a call; name it to annotate it"
 
 
 class Annotated(NamedTuple):
@@ -63,7 +62,9 @@ def annotated(binary: ElfBinary, wanted: Sequence[Range] | None = None) -> list[
     starts = [one.address for one in without_size if not overlap([(one.address, one.address + 1)], covered)]
     functions = functions_by_code(binary, known, starts=starts, registers=registers)
     chooser = _Chooser(binary, Writer(arch, machine.directive_name), None if wanted is None else merged(wanted))
-    return [chooser.annotated(function) for function in functions]
+    found = [chooser.annotated(function) for function in functions]
+    left = untyped_code(binary, merged((one.start, one.end) for one in found))
+    return sorted([*found, *map(chooser.untyped, left)], key=lambda one: one.start)
 
 
 class _Chooser:
@@ -77,8 +78,6 @@ class _Chooser:
         self._writer = writer
         self._named = named
         self._described = merged(binary.cfi.ranges())
-        self._untyped = {one.address for one in binary.symbols if one.size and not one.is_function}
-        self._untyped -= {one.address for one in binary.symbols if one.is_function}
 
     def annotated(self, function: FunctionRows) -> Annotated:
         """Return a function with its directives."""
@@ -96,6 +95,15 @@ class _Chooser:
             rules=counted_rules(pieces),
         )
 
+    def untyped(self, extent: Range) -> Annotated:
+        """Return code that is no function."""
+        start, end = extent
+        name = self._binary.function_name(start)
+        why = f"{NO_TYPE}; name it to annotate it" if self._named is None else NOT_NAMED
+        return Annotated(
+            start=start, end=end, name=name, instructions=(), directives=[], why=why, gaps=[], rules=RuleCounts(0, 0)
+        )
+
     def _why_not(self, function: FunctionRows, pieces: Sequence[Rows]) -> str:
         """Return why a function gets no directives; empty: it gets some."""
         extent = function.start, function.end
@@ -103,8 +111,6 @@ class _Chooser:
             return NOT_NAMED
         if overlap([extent], self._described):
             return HAS_CFI
-        if function.start in self._untyped and self._named is None:
-            return NO_TYPE
         return "" if pieces else NOTHING_KNOWN
 
 

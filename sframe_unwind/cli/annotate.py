@@ -2,9 +2,9 @@
 
 FILE is what was assembled, an object file or a linked file.  Prints the instructions of each
 FUNCTION, and each directive before the instruction from which on it applies.  Without FUNCTION, all
-functions without CFI are shown.  A function that has CFI already is left alone, and so is one whose
-symbol has a size and no type, as the kernel's SYM_CODE writes it, unless it is named: such code need
-not be entered by a call.  The directives assume that a function is entered by a call, and that what
+functions without CFI are shown.  A function that has CFI already is left alone, and so is code whose
+symbol has a size and no type, as the kernel's SYM_CODE writes it, unless it is named or a call to it
+is known: an exception may enter it.  The directives assume that a function is entered by a call, and that what
 it calls returns and preserves the registers of the ABI.
 
 --patch prints a patch of the sources instead, if FILE has line information (as -g): "patch -p1"
@@ -26,7 +26,7 @@ import sys
 from collections.abc import Sequence
 
 from sframe_unwind import elf
-from sframe_unwind.annotate.functions import Annotated, annotated
+from sframe_unwind.annotate.functions import HAS_CFI, Annotated, annotated
 from sframe_unwind.annotate.listing import lines, title, to_json
 from sframe_unwind.annotate.patch import patch_of
 from sframe_unwind.annotate.proof import prove
@@ -85,39 +85,48 @@ def run(options: argparse.Namespace) -> int:
         with elf.opened(options.file) as binary:
             functions = annotated(binary, extents(binary, options.functions))
             if options.patch:
-                return _patch(options, binary, functions)
-            return _show(options, ShownFile(binary), functions)
+                status, output = _patch(options, binary, functions)
+            else:
+                status, output = _shown(options, ShownFile(binary), [one for one in functions if one.is_wanted])
     except SFrameError as error:
         complain_of(options.file, error)
         return CANNOT
+    text = "".join(output)
+    if options.patch:  # it has the bytes of the sources, whatever their encoding is
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+    else:
+        sys.stdout.write(text)
+    return status
 
 
-def _show(options: argparse.Namespace, file: ShownFile, functions: Sequence[Annotated]) -> int:
-    functions = [one for one in functions if one.is_wanted]
+def _shown(options: argparse.Namespace, file: ShownFile, functions: Sequence[Annotated]) -> tuple[int, Sequence[str]]:
+    """Return the exit status and the lines to print."""
+    status = DONE if all(one.is_whole for one in functions) else NOT_ALL
     if options.json:
         found = [to_json(file, function) for function in functions]
-        json.dump({"file": options.file, "functions": found}, sys.stdout)
-        print()
-        return _status(functions)
-    separator = ""
-    for function in functions:
-        if function.directives:
-            print(separator + "\n".join(map(printable, lines(file, function))))
-            separator = "\n"
-    for function in functions:
-        if function.why:
-            print(f"{separator}{printable(title(file, function))}: {function.why}")
-            separator = ""
+        return status, [json.dumps({"file": options.file, "functions": found}) + "\n"]
+    blocks = [[*map(printable, lines(file, one))] for one in functions if one.directives]
+    # There are thousands in a linked file.
+    is_counted = not options.functions
+    described = sum(one.why == HAS_CFI for one in functions)
+    rest = [
+        f"{printable(title(file, one))}: {one.why}"
+        for one in functions
+        if one.why and not (is_counted and one.why == HAS_CFI)
+    ]
+    if is_counted and described:
+        rest.append(f"{counted(described, 'function')} with CFI {'is' if described == 1 else 'are'} left alone")
     if not functions:
-        print(f"{printable(options.file)}: no function")
-    return _status(functions)
+        rest = ["no function"]
+    blocks += [rest] if rest else []
+    return status, ["\n".join(("\n".join(block) + "\n") for block in blocks)]
 
 
-def _status(functions: Sequence[Annotated]) -> int:
-    return DONE if all(one.is_whole for one in functions) else NOT_ALL
-
-
-def _patch(options: argparse.Namespace, binary: elf.ElfBinary, functions: Sequence[Annotated]) -> int:
+def _patch(
+    options: argparse.Namespace, binary: elf.ElfBinary, functions: Sequence[Annotated]
+) -> tuple[int, Sequence[str]]:
+    """Return the exit status and the lines to print; report what is not in the patch."""
     patch = patch_of(binary, options.file, functions, options.source_dir)
     for obstacle in patch.obstacles:
         complain(str(obstacle))
@@ -128,14 +137,16 @@ def _patch(options: argparse.Namespace, binary: elf.ElfBinary, functions: Sequen
             complain(
                 f"{function.name}: no directives for {counted(end - start, 'byte')} at {binary.layout.spot(start)}"
             )
+    output = []
     if options.prove and patch.files:
         proof = prove(binary, patch, options.assembler or _DEFAULT)
         for problem in proof.problems:
             complain(problem)
         if proof.problems:
-            return CANNOT
+            return CANNOT, []
         what = f"{counted(proof.functions, 'function')}, at each of {counted(proof.instructions, 'instruction')}"
-        print(f"# proved: the CFI of {what}")
+        output.append(f"# proved: the CFI of {what}\n")
     for file in patch.files:
-        sys.stdout.writelines(file.diff())
-    return NOT_ALL if patch.obstacles else _status(functions)
+        output += file.diff()
+    is_whole = not patch.obstacles and all(one.is_whole for one in functions)
+    return DONE if is_whole else NOT_ALL, output

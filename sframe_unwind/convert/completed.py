@@ -12,7 +12,14 @@ from sframe_unwind.cfi.rules import NoRule, Said
 from sframe_unwind.code.judge.findings import DWARF, Finding
 from sframe_unwind.code.rows.function import RuleCounts, counted_rules
 from sframe_unwind.code.rows.whole_file import FunctionRows
-from sframe_unwind.convert.from_code import NOTHING_KNOWN, description_of, functions_by_code, known_functions
+from sframe_unwind.convert.from_code import (
+    NO_TYPE,
+    NOTHING_KNOWN,
+    description_of,
+    functions_by_code,
+    known_functions,
+    untyped_code,
+)
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.translation.description import Description, Loss
 from sframe_unwind.verify.code_check import check_elf
@@ -55,16 +62,18 @@ def completed(binary: ElfBinary, by_cfi: Sequence[Description]) -> Completed:
     kept = [one for one in expressible if one.start not in refuted]
     covered = merged((one.start, one.end) for one in kept)
     plts = [(section.address, section.end) for section in binary.sections if section.name.startswith(".plt")]
-    made, losses, pieces = list[Description](), list[Loss](), []
+    made, losses, pieces, seen = list[Description](), list[Loss](), [], list(covered)
     for function in functions_by_code(binary, known_functions(binary)):
         if overlap([(function.start, function.end)], covered):
             continue
+        seen.append((function.start, function.end))
         found = [description_of(piece, (function.start, function.end) in plts) for piece in function.pieces]
         if function.start in refuted:
             found += _left(refuted[function.start], _missing(function, found))
         made += found
         pieces += function.pieces
         losses += [Loss(start, end, NOTHING_KNOWN) for start, end in _missing(function, found)]
+    losses += [Loss(start, end, NO_TYPE) for start, end in untyped_code(binary, merged(seen))]
     replaced = [Loss(one.description.start, one.description.end, _what(one.findings)) for one in refuted.values()]
     return Completed(kept, made, losses, replaced, counted_rules(pieces))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sframe_unwind.address import Range, merged, overlap
 from sframe_unwind.code.decode.lifting import Lifter
@@ -19,6 +19,7 @@ from sframe_unwind.translation.description import Description
 from sframe_unwind.unwind.signal_frame import is_trampoline
 
 NOTHING_KNOWN = "the code does not tell where its frame is"
+NO_TYPE = "its symbol has a size and no type, and no known call enters it"
 
 
 def functions_by_code(
@@ -53,7 +54,26 @@ def known_functions(binary: ElfBinary) -> list[Range]:
     """Return the extents of the functions that a file names: by CFI, else by symbols."""
     by_cfi = binary.cfi.ranges()
     covered = merged(by_cfi)
-    return [*by_cfi, *(extent for extent in binary.symbols.extents() if not overlap([extent], covered))]
+    typed = (one for one in binary.symbols if one.size and one.is_function)
+    return [*by_cfi, *_outside(((one.address, one.address + one.size) for one in typed), covered)]
+
+
+def untyped_code(binary: ElfBinary, covered: list[Range]) -> Iterator[Range]:
+    """Yield the extents of symbols with a size and no type outside of other code.
+
+    Linux marks code in this way that is not entered by calls, such as the entries of exceptions.  It is a function only
+    if something calls it.
+
+    :param covered: the other code, in order and without overlaps.
+    """
+    found = sorted(
+        {(one.address, one.address + one.size) for one in binary.symbols if one.size and not one.is_function}
+    )
+    return _outside((one for one in found if binary.layout.code_end(one[0]) is not None), covered)
+
+
+def _outside(extents: Iterable[Range], covered: list[Range]) -> Iterator[Range]:
+    return (extent for extent in extents if not overlap([extent], covered))
 
 
 def description_of(piece: Rows, repeats: bool) -> Description:

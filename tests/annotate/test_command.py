@@ -82,7 +82,9 @@ def test_what_has_cfi_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixtur
     )
     made = assembled("amd64", written(tmp_path, TWO + described))
     assert main(["annotate", str(made)]) == 0
-    assert capsys.readouterr().out == f"{LISTING}\ng (.text+0x9, 3 bytes): it has CFI already\n"
+    assert capsys.readouterr().out == f"{LISTING}\n1 function with CFI is left alone\n"
+    assert main(["annotate", str(made), "g"]) == 0
+    assert capsys.readouterr().out == "g (.text+0x9, 3 bytes): it has CFI already\n"
 
 
 def test_code_that_tells_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,7 +49,11 @@ def test_assembly_of_a_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         f"{source}:{within}: within_macro: .cfi_def_cfa_offset 16; .cfi_offset %rbx, -16 cannot be inserted" in messages
     )
     assert f"{source}:{repeated}: repeated: .cfi_startproc cannot be inserted: {MACRO}" in messages
-    assert any("entered_by_hardware: its symbol has a size and no type" in line for line in lines)
+    assert any(
+        "entered_by_hardware: its symbol has a size and no type, and no known call enters it; name it to annotate it"
+        in line
+        for line in lines
+    )
     assert len(lines) == 3
 
 
@@ -139,6 +143,16 @@ def test_sources_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(["annotate", "--patch", "-p", str(tmp_path / "build"), str(made)]) == 2
     assert f"/build/f.s: no such file, nor below {tmp_path}/build" in capsys.readouterr().err
     assert moved.exists()
+
+
+def test_a_source_that_is_not_in_utf_8(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    source = tmp_path / "f.s"
+    source.write_bytes(b"# caf\xe9\r\n\t.globl f\r\nf:\tpush %rbx\r\n\tpop %rbx\r\n\tret\r\n")
+    made = assembled("amd64", source)
+    assert main(["annotate", "--patch", str(made)]) == 0
+    found = capfdbinary.readouterr().out
+    assert b"\n # caf\xe9\r\n" in found
+    assert b"\n+\t.cfi_def_cfa_offset 16\r\n" in found
 
 
 def test_a_source_that_has_changed_since(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

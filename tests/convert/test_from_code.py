@@ -11,6 +11,7 @@ import pytest
 
 from lab.code.from_code import DIFFERENT, EQUAL, NOT_KNOWN, OTHER_FORM, compared
 from sframe_unwind.cli import main
+from sframe_unwind.convert.from_code import NO_TYPE
 from sframe_unwind.convert.kinds import CODE, DWARF_AND_CODE
 from sframe_unwind.convert.to_sframe import Wanted, convert_to_sframe
 from sframe_unwind.elf import opened
@@ -346,3 +347,32 @@ def test_what_the_rules_rest_on(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert (shares["code"]["proved"], shares["code"]["by_abi"]) == (2, 4)
     assert main(["convert", str(library), "-o", str(tmp_path / "copy"), "--from", "code"]) == 0
     assert re.search("; [0-9]+ rules by the function alone, [0-9]+ after a call, which", capsys.readouterr().out)
+
+
+def test_code_whose_symbol_has_no_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Linux's entry code has such symbols: it is described only if something calls it."""
+    source = """
+        .globl f, called, entry
+        .hidden called
+        .type f, @function
+    f:  push %rbx
+        call called
+        pop %rbx
+        ret
+        .size f, .-f
+    called:
+        push %rax
+        pop %rax
+        ret
+        .size called, .-called
+    entry:
+        push %rax
+        pop %rax
+        iretq
+        .size entry, .-entry
+    """
+    library, copy = linked(source, tmp_path), tmp_path / "copy"
+    assert main(["convert", str(library), "-o", str(copy), "--from", "code", "--json"]) == 1
+    (loss,) = json.loads(capsys.readouterr().out)["losses"]
+    assert (loss["function"], loss["reason"]) == ("entry", NO_TYPE)
+    assert {"f", "called"} <= rows_of(copy).keys()

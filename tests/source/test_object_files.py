@@ -38,7 +38,7 @@ def assembled(machine: str, folder: Path) -> Path:
     target, options = TARGETS[machine]
     with toolchain_needed():
         tools = provide(BINUTILS, target)
-    command = [tools / "as", *options, "-g", "-o", "made.o", "source.s"]
+    command = [str(tools / "as"), *options, "-g", "-o", "made.o", "source.s"]
     subprocess.run(command, cwd=folder, check=True, timeout=HANG)
     return folder / "made.o"
 
