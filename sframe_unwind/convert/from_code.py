@@ -33,7 +33,7 @@ def functions_by_code(
 
     :param known: the extents of the functions that are known; others are found by following calls from these, and from
         the addresses that the file exports or points to.
-    :param with_exceptions: follow exceptions to where they are caught, which the CFI tells.
+    :param with_exceptions: follow exceptions to their landing pads, which are found by the CFI.
     :param starts: where further functions start.
     :param registers: DWARF numbers of further registers that the rules have.
     :raises MissingExtraError: the package that decodes the code is not installed.

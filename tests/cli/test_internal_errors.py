@@ -37,9 +37,10 @@ _TABLES = (
 _CFI = (
     "sframe_unwind.elf.cfi.FileCfi._found",
     "sframe_unwind.cfi.records.Fde.decode",
-    "sframe_unwind.cfi.rules.CfiRules.rows",
+    "sframe_unwind.cfi.rules.CfiRules._relative",
 )
-_NAMES = ("sframe_unwind.elf.section_addresses.Layout.__init__", "sframe_unwind.elf.symbols._decode")
+_LAYOUT = "sframe_unwind.elf.section_addresses.Layout.__init__"
+_NAMES = (_LAYOUT, "sframe_unwind.elf.symbols._decode")
 _LAYERS = {
     "dump": (
         *(*_READING, *_TABLES),
@@ -54,7 +55,7 @@ _LAYERS = {
         "sframe_unwind.cli.lookup.describe_rule",
     ),
     "verify": (
-        *(*_READING, *_TABLES, *_CFI, *_NAMES),
+        *(*_READING, *_TABLES, *_CFI, _LAYOUT),  # functions that agree need no name
         "sframe_unwind.verify.comparison.Comparison._compare",
         "sframe_unwind.verify.comparison.merged",
         "sframe_unwind.verify.verdict.Verdict.lines",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
@@ -18,12 +19,12 @@ from sframe_unwind.unwind_rule import UnwindRule
 
 
 class Basis(Enum):
-    """What a rule rests on."""
+    """The assumptions of a rule."""
 
     PROVED = "proved"
-    """The code from the entry to the instruction, which is entered by the ABI."""
+    """The function is entered by the ABI; the code from there to the instruction proves the rule."""
     BY_ABI = "by ABI"
-    """On some way there is a call: its callee returns, and preserves what the ABI says."""
+    """There is a call on some path to the instruction; the callee returns, and preserves registers by the ABI."""
 
 
 class FoundRule(NamedTuple):
@@ -103,7 +104,7 @@ class _Rules:
 
 
 def _before_calls(interpreter: Interpreter, run: Run) -> set[int]:
-    """Return the blocks to which no way leads over a call."""
+    """Return the blocks that are reached without a call on any path."""
     after: set[int] = set()
     leads_to: dict[int, set[int]] = {}
     for block, sources in run.sources.items():
@@ -155,6 +156,12 @@ def counted_rules(pieces: Iterable[Rows]) -> RuleCounts:
 def _is_by_other_key(found: FoundRule, rows: Rows) -> bool:
     """Return whether a signed return address has another key than that of some rows: a function has one in tables."""
     return any(other.rule.ra_signed and other.b_key != found.b_key for other in rows.rules)
+
+
+def rule_in(pieces: Iterable[Rows], address: int) -> FoundRule | None:
+    """Return the rule for an address; ``None``: no piece of code with rows contains it."""
+    piece = next((one for one in pieces if one.start <= address < one.end), None)
+    return None if piece is None else piece.rules[bisect_right(piece.offsets, address - piece.start) - 1]
 
 
 def joined(interpreter: Interpreter, start: int, end: int, found: Mapping[int, FoundRule | None]) -> list[Rows]:

@@ -23,9 +23,9 @@ class Candidate(NamedTuple):
 
 
 def candidate(frame: Frame, state: State, for_cfi: bool = False) -> Candidate | None:
-    """Return the simplest rule that a state suggests; ``None``: it does not tell where all values are.
+    """Return the simplest rule that a state suggests; ``None``: the place of some value is not known.
 
-    The judge has to prove it: a slot that the state knows may lie where another one may be, too.
+    The judge has to prove the rule, because a store to another slot may have overwritten one that the state has.
 
     :param for_cfi: rules may have what only CFI can express.
     """
@@ -55,8 +55,8 @@ def _usual(place: RegisterRule) -> RegisterRule | None:
 def _cfas(frame: Frame, state: State, for_cfi: bool) -> Iterator[tuple[RegisterRule, int]]:
     """Yield the ways to compute the CFA, the usual ones first, and what is added to a word in memory.
 
-    Where calls and saves push, the stack pointer moves often, and a frame pointer that is set up does not.  On other
-    machines, a function moves it once.
+    On a machine whose calls and saves push, the stack pointer moves often, so a frame pointer comes first.  On other
+    machines, a function moves the stack pointer once.
     """
     registers = state.registers
     pushes = frame.ra is None
@@ -86,8 +86,8 @@ def _return_address(frame: Frame, state: State) -> tuple[RegisterRule, Value]:
 def _place(frame: Frame, state: State, own: int | None, wanted: Value) -> RegisterRule:
     """Return where a value is.
 
-    Compilers describe a value by its slot as soon as it is saved, though its register may keep it for a while.  Rows
-    that do the same change less often.  Below the stack pointer, a signal may overwrite a slot.
+    Compilers describe a value by its slot as soon as it is saved, although its register may keep it for a while.  With
+    the same choice, rows change less often.  Slots below the stack pointer do not count: a signal may overwrite them.
 
     :param own: the register that has it at the entry; ``None``: it is in memory.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from sframe_unwind.code.interpret.interpretation import Interpreter
 from sframe_unwind.code.judge.checking import Checker
 from sframe_unwind.code.judge.judgement import Judge
 from sframe_unwind.code.judge.whole_file import learned
-from sframe_unwind.code.rows.function import FoundRule, Rows, joined, rules_of
+from sframe_unwind.code.rows.function import FoundRule, Rows, joined, rule_in, rules_of
 from sframe_unwind.unwind_rule import UnwindRule
 
 
@@ -25,7 +24,7 @@ class FunctionRows(NamedTuple):
     end: int
     """Address after the last byte."""
     pieces: list[Rows]
-    """The code with rows; none: nothing is known."""
+    """The code with rows; empty: no rule is known in the function."""
     instructions: list[int]
     """The addresses of its instructions."""
     after_exits: frozenset[int]
@@ -33,10 +32,8 @@ class FunctionRows(NamedTuple):
 
     def rule_at(self, address: int) -> UnwindRule | None:
         """Return the rule for an address of the function; ``None``: it is not known."""
-        piece = next((one for one in self.pieces if one.start <= address < one.end), None)
-        if piece is None:
-            return None
-        return piece.rules[bisect_right(piece.offsets, address - piece.start) - 1].rule
+        found = rule_in(self.pieces, address)
+        return None if found is None else found.rule
 
 
 def rows_of_functions(interpreter: Interpreter, jobs: int = 1, registers: Sequence[int] = ()) -> Iterator[FunctionRows]:
@@ -54,10 +51,10 @@ def rows_of_functions(interpreter: Interpreter, jobs: int = 1, registers: Sequen
     own: dict[int, dict[int, FoundRule | None]] = {}
     for function in map(ranges.__getitem__, range(len(ranges))):
         if function.start not in parts:
-            own[function.start] = _followed(interpreter, judge, function, elsewhere, registers)
+            own[function.start] = followed(interpreter, judge, function, elsewhere, registers)
     for function in map(ranges.__getitem__, range(len(ranges))):
         found = own.get(function.start)
-        if found is None:  # it is entered with the frames of other functions, which must agree
+        if found is None:  # the function is entered with the frames of other functions, whose rules must agree
             found = {pc: elsewhere[pc] for pc in range(*function) if pc in elsewhere}
         instructions = interpreter.sweep_at(function.start).instructions
         exits = (at + one.size for at, one in instructions.items() if one.kind in (Kind.JUMP, Kind.RETURN))
@@ -70,14 +67,17 @@ def rows_of_functions(interpreter: Interpreter, jobs: int = 1, registers: Sequen
         )
 
 
-def _followed(
+def followed(
     interpreter: Interpreter,
     judge: Judge,
     function: CodeRange,
     elsewhere: dict[int, FoundRule | None],
-    registers: Sequence[int],
+    registers: Sequence[int] = (),
 ) -> dict[int, FoundRule | None]:
-    """Return the rules of a function; add those of the other functions that are entered with its frame."""
+    """Return the rules of a function by address, and add those of the other functions that are entered with its frame.
+
+    :param elsewhere: gets the latter, by address.
+    """
     entered = entries(interpreter, function)
     if interpreter.image.plt(function.start) is not None:
         run = interpreter.run(function, entered)  # its header ends with two words on the stack, for the dynamic linker
