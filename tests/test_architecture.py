@@ -77,7 +77,7 @@ PURE = {"_file_name", "_is_by_gcc"}
 MAX_PARAMETERS = 6
 """The largest number of parameters of a function in the packages that check and write files."""
 
-MAX_ARROWS = 228
+MAX_ARROWS = 229
 """The largest number of pairs of layers of which one imports the other."""
 
 ARCH_IMPORTS = ("address", "arch", "unwind_rule")
