@@ -31,7 +31,8 @@ for thread in gdb.selected_inferior().threads():
     thread.switch()
     frame, pcs = gdb.newest_frame(), []
     while frame is not None:
-        if frame.type() != gdb.INLINE_FRAME:
+        # A tail call left no frame; the pc of a frame after the outermost one is 0.
+        if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME) and frame.pc():
             pcs.append(frame.pc())
         try:
             frame = frame.older()
@@ -87,7 +88,7 @@ PROGRAMS = (
     Program("Java, interpreted", ["java", "-Xint", "-cp", "{made}", "Deep"], _JAVA),
     Program("Tcl", ["tclsh", _source("deep.tcl")]),
     Program("shell (bash)", ["bash", _source("deep.sh")]),
-    Program("SQL (SQLite)", ["sqlite3", ":memory:", ".print ready", ".shell sleep 600"]),
+    Program("SQL (SQLite)", ["sqlite3", ":memory:", ".shell echo ready; exec cat"]),
 )
 
 
