@@ -36,7 +36,7 @@ class Reader(Headers):
         self.machine = machine_name(self.header.machine)
         """``e_machine`` as the ELF gABI names it: ``EM_X86_64``; a number that has no name here, in digits."""
         self.type_name = type_name(self.header.type)
-        """``e_type``, likewise: ``ET_REL``."""
+        """``e_type`` as the ELF gABI names it: ``ET_REL``."""
         self.is_object = self.header.is_object
         """It is not linked: its sections have no addresses."""
         self.entry_point = self.header.entry

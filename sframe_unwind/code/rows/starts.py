@@ -21,7 +21,9 @@ _MOST_FOUND = 1 << 20
 """Maximum number of functions that are found by following calls."""
 
 
-def functions_of(image: CodeImage, machine: Machine, lifter: Lifter, known: Iterable[Range]) -> CodeRanges:
+def functions_of(
+    image: CodeImage, machine: Machine, lifter: Lifter, known: Iterable[Range], starts: Iterable[int] = ()
+) -> CodeRanges:
     """Return the functions of a file.
 
     A start is an address that is called, exported or in a pointer, or at which the program begins.  It counts only if
@@ -29,10 +31,11 @@ def functions_of(image: CodeImage, machine: Machine, lifter: Lifter, known: Iter
     function that is found in this way ends with the last instruction to which its code leads.
 
     :param known: start and end address (exclusive) of the known functions.
+    :param starts: further addresses of which it is known that functions start there, but not where they end.
     """
     known = [one for one in known if image.is_code(one[0])]
     known += [(plt.start, plt.end) for plt in image.plts]
-    first = [*image.reachable, *((image.entry_point,) if image.entry_point is not None else ())]
+    first = [*starts, *image.reachable, *((image.entry_point,) if image.entry_point is not None else ())]
     finder = Finder(image, machine, lifter, known)
     for start, end in known:
         finder.follow(CodeRange(start, end))
