@@ -51,7 +51,7 @@ _LAYERS = {
         *_READING,
         *_TABLES,
         *_NAMES,
-        "sframe_unwind.elf.binary.stubs",
+        "sframe_unwind.elf.plt.stubs",
         "sframe_unwind.cli.lookup.describe_rule",
     ),
     "verify": (
@@ -135,7 +135,7 @@ _LAYERS = {
         *(_READING[0], _READING[1], "sframe_unwind.elf.headers.Headers.read"),
         "sframe_unwind.process.core_file._threads",
         "sframe_unwind.process.loader.Loader.objects",
-        "sframe_unwind.elf.binary.find_build_id",
+        "sframe_unwind.elf.build_id.find_build_id",
         "sframe_unwind.sframe.fde.decode",
         "sframe_unwind.unwind.walk.step",
         "sframe_unwind.elf.symbols._decode",
