@@ -35,7 +35,7 @@ def functions_of(
     function that is found in this way ends with the last instruction to which its code leads.
 
     :param known: start and end address (exclusive) of the known functions.
-    :param starts: further addresses of which it is known that functions start there, but not where they end.  An address
+    :param starts: further addresses at which functions are known to start; where they end is not known.  An address
         that the code computes then begins no other function: assembly has data among its code.  ``None``: it may.
     """
     known = [one for one in known if image.is_code(one[0])]
