@@ -47,7 +47,7 @@ class Annotated(NamedTuple):
 
 
 def annotated(binary: ElfBinary, wanted: Sequence[Range] | None = None) -> list[Annotated]:
-    """Return all functions of a file, by address, with the directives that they need.
+    """Return the functions of a file, by address, with the directives that they need.
 
     :param wanted: the extents of the functions to annotate; ``None``: all.
     :raises MissingExtraError: the package that decodes the code is not installed.
@@ -60,7 +60,7 @@ def annotated(binary: ElfBinary, wanted: Sequence[Range] | None = None) -> list[
     covered = merged(known)
     without_size = (one for one in binary.symbols if not one.size and (one.is_function or one.is_global))
     starts = [one.address for one in without_size if not overlap([(one.address, one.address + 1)], covered)]
-    functions = functions_by_code(binary, known, starts=starts, registers=registers)
+    functions = functions_by_code(binary, known, starts=starts, registers=registers, only=wanted)
     chooser = _Chooser(binary, Writer(arch, machine.directive_name), None if wanted is None else merged(wanted))
     found = [chooser.annotated(function) for function in functions]
     left = untyped_code(binary, merged((one.start, one.end) for one in found))

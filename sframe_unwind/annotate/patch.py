@@ -91,7 +91,7 @@ def patch_of(binary: ElfBinary, path: str, functions: Sequence[Annotated], folde
     A function gets all of its directives or none.
 
     :param path: the file whose functions they are.
-    :param functions: all functions of the file: a line that several of them share cannot be changed.
+    :param functions: those of the file, also such as need no directives: a line that several share cannot be changed.
     :param folder: where the sources are, if they are not at the paths in the debug information.
     :raises FileError: the file has no line information, or a source cannot be read.
     """

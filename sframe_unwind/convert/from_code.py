@@ -9,7 +9,9 @@ from sframe_unwind.address import Range, merged, overlap
 from sframe_unwind.code.decode.lifting import Lifter
 from sframe_unwind.code.decode.machines import MACHINES
 from sframe_unwind.code.image.elf_image import exception_tables, image_of
+from sframe_unwind.code.image.ranges import CodeRanges
 from sframe_unwind.code.interpret.interpretation import Interpreter
+from sframe_unwind.code.judge.checking import Checker
 from sframe_unwind.code.rows.function import Rows
 from sframe_unwind.code.rows.starts import functions_of
 from sframe_unwind.code.rows.whole_file import FunctionRows, rows_of_functions
@@ -17,6 +19,7 @@ from sframe_unwind.elf import ElfBinary
 from sframe_unwind.sframe.constants import PauthKey
 from sframe_unwind.translation.description import Description
 from sframe_unwind.unwind.signal_frame import is_trampoline
+from sframe_unwind.verify.needed import needed
 
 NOTHING_KNOWN = "the code does not tell where its frame is"
 NO_TYPE = "its symbol has a size and no type, and no known call enters it"
@@ -28,6 +31,7 @@ def functions_by_code(
     with_exceptions: bool = True,
     starts: Sequence[int] = (),
     registers: Sequence[int] = (),
+    only: Sequence[Range] | None = None,
 ) -> Iterator[FunctionRows]:
     """Yield the functions of a file with the rows that their machine code proves.
 
@@ -36,15 +40,20 @@ def functions_by_code(
     :param with_exceptions: follow exceptions to their landing pads, which are found by the CFI.
     :param starts: where further functions start.
     :param registers: DWARF numbers of further registers that the rules have.
+    :param only: yield known functions that overlap these, and others that determine what they do; ``None``: all.
     :raises MissingExtraError: the package that decodes the code is not installed.
     """
     machine = MACHINES[binary.arch.name]
     lifter = Lifter(machine)
     image = image_of(binary, machine)
-    ranges = functions_of(image, machine, lifter, known, starts)
+    if only is None:
+        ranges = functions_of(image, machine, lifter, known, starts)
+    else:
+        ranges = CodeRanges([one for one in known if image.is_code(one[0])])
     landing_pads = exception_tables(binary, image) if with_exceptions else lambda _: ()
     interpreter = Interpreter(image, machine, lifter, ranges, landing_pads, tracked=registers)
-    for function in rows_of_functions(interpreter, jobs=os.cpu_count() or 1, registers=registers):
+    numbers = None if only is None else needed(Checker(interpreter, {}), binary, only)
+    for function in rows_of_functions(interpreter, os.cpu_count() or 1, registers, numbers):
         # The kernel leads to a signal trampoline: it is not entered by a call.
         is_signal = is_trampoline(binary.arch, image.bytes_at, function.start)
         yield function._replace(pieces=[]) if is_signal else function

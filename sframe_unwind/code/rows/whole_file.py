@@ -36,23 +36,27 @@ class FunctionRows(NamedTuple):
         return None if found is None else found.rule
 
 
-def rows_of_functions(interpreter: Interpreter, jobs: int = 1, registers: Sequence[int] = ()) -> Iterator[FunctionRows]:
+def rows_of_functions(
+    interpreter: Interpreter, jobs: int = 1, registers: Sequence[int] = (), only: Sequence[int] | None = None
+) -> Iterator[FunctionRows]:
     """Yield the rows of each function of a file.
 
     The effects of functions on their callers are found first, as the check of tables does.
 
     :param jobs: number of processes for the search of these effects.
     :param registers: DWARF numbers of further registers that the rules have; the interpreter follows them.
+    :param only: the numbers of the functions to examine, ascending; ``None``: all.
     """
-    parts = learned(Checker(interpreter, {}), jobs)
+    parts = learned(Checker(interpreter, {}), jobs, only)
     judge = Judge(interpreter.frame)
     ranges = interpreter.ranges
+    chosen = range(len(ranges)) if only is None else only
     elsewhere: dict[int, FoundRule | None] = {}
     own: dict[int, dict[int, FoundRule | None]] = {}
-    for function in map(ranges.__getitem__, range(len(ranges))):
+    for function in map(ranges.__getitem__, chosen):
         if function.start not in parts:
             own[function.start] = followed(interpreter, judge, function, elsewhere, registers)
-    for function in map(ranges.__getitem__, range(len(ranges))):
+    for function in map(ranges.__getitem__, chosen):
         found = own.get(function.start)
         if found is None:  # the function is entered with the frames of other functions, whose rules must agree
             found = {pc: elsewhere[pc] for pc in range(*function) if pc in elsewhere}
