@@ -28,7 +28,7 @@ _INNERMOST: tuple[Shown, ...] = (0,)
 
 
 class Decided(NamedTuple):
-    """What a provider gets when it is made."""
+    """The frames that a provider gets when it is made."""
 
     shown: tuple[Shown, ...]
     maker: FrameMaker
@@ -56,7 +56,7 @@ class Questions:
         self._report = report
         self._decisions = Decisions(session, report)
         self._decided: dict[int, Decided] = {}
-        """By thread of LLDB, what the provider that this thread is about to create gets.
+        """The frames for the provider that a thread of LLDB is about to create, by the number of that thread.
 
         Not :class:`threading.local`: its contents for a thread that Python did not create are lost when a call returns.
         """
