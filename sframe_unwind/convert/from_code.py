@@ -47,7 +47,8 @@ def functions_by_code(
     lifter = Lifter(machine)
     image = image_of(binary, machine)
     if only is None:
-        ranges = functions_of(image, machine, lifter, known, starts)
+        untyped = frozenset(start for start, _ in untyped_code(binary, []))
+        ranges = functions_of(image, machine, lifter, known, starts=starts, only_called=untyped)
     else:
         ranges = CodeRanges([one for one in known if image.is_code(one[0])])
     landing_pads = exception_tables(binary, image) if with_exceptions else lambda _: ()

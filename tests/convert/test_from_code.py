@@ -353,9 +353,10 @@ def test_code_whose_symbol_has_no_type(tmp_path: Path, capsys: pytest.CaptureFix
     """Linux's entry code has such symbols: it is described only if something calls it."""
     source = """
         .globl f, called, entry
-        .hidden called
+        .hidden called, entry
         .type f, @function
     f:  push %rbx
+        lea entry(%rip), %rbx  # as for a register of the processor
         call called
         pop %rbx
         ret

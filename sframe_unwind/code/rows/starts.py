@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Callable
 
 from sframe_unwind.address import Range, RangeMap
@@ -27,6 +27,7 @@ def functions_of(
     lifter: Lifter,
     known: Iterable[Range],
     starts: Iterable[int] | None = None,
+    only_called: Collection[int] = (),
 ) -> CodeRanges:
     """Return the functions of a file.
 
@@ -37,11 +38,12 @@ def functions_of(
     :param known: start and end address (exclusive) of the known functions.
     :param starts: further addresses at which functions are known to start; where they end is not known.  An address
         that the code computes then begins no other function: assembly has data among its code.  ``None``: it may.
+    :param only_called: addresses at which functions start only if they are called.
     """
     known = [one for one in known if image.is_code(one[0])]
     known += [(plt.start, plt.end) for plt in image.plts]
     first = [*(starts or ()), *image.reachable, *((image.entry_point,) if image.entry_point is not None else ())]
-    finder = Finder(image, machine, lifter, known, takes_computed=starts is None)
+    finder = Finder(image, machine, lifter, known, takes_computed=starts is None, only_called=only_called)
     for start, end in known:
         finder.follow(CodeRange(start, end))
     for start in first:
@@ -56,6 +58,7 @@ class Finder:
     :param before_next: returns the code from a start to the address at which another function may begin; ``None``: code
         that belongs to no known function reaches to the next start that was found.
     :param takes_computed: an address that the code computes may begin a function.
+    :param only_called: addresses at which functions start only if they are called.
     """
 
     def __init__(
@@ -66,9 +69,11 @@ class Finder:
         known: Iterable[Range],
         before_next: Callable[[int], CodeRange] | None = None,
         takes_computed: bool = True,
+        only_called: Collection[int] = (),
     ) -> None:
         self._image = image
         self._takes_computed = takes_computed
+        self._only_called = only_called
         self._before_next = before_next
         self._known = RangeMap((start, end, None) for start, end in known)
         self._waiting: list[int] = []
@@ -135,7 +140,7 @@ class Finder:
         if not self._waiting:
             extents = RangeMap((start, end, None) for start, end in self._found.items())
             for address in sorted(self._taken):
-                if not extents.contains(address):
+                if address not in self._only_called and not extents.contains(address):
                     self.add(address)
             self._taken.clear()
         return self._follow_found(self._waiting.pop()) if self._waiting else None
