@@ -96,6 +96,7 @@ def test_commands_work_while_it_sleeps(debugger: Debugger, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("sframe", "more"), [(False, 0), (True, 20)])
+@pytest.mark.usefixtures("fixed_addresses")
 def test_packets_of_a_remote_session(debugger: Debugger, sframe: bool, more: int, tmp_path: Path) -> None:
     """Without SFrame, there is none more; with it, headers and tables of the program are read, once."""
     if shutil.which("gdbserver") is None:
