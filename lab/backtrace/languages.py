@@ -1,4 +1,4 @@
-"""Compare `backtrace` with eu-stack and GDB on processes and cores of programs in many languages.
+"""Compares `backtrace` with eu-stack and GDB on processes and cores of programs in many languages.
 
 Prints a table: for each program, as a process and as a core, the number of threads and frames by each tool, in how many
 threads the pcs of all frames are the same, and processor time and memory of each tool.  A language that is not

@@ -46,7 +46,7 @@ class Writer:
     def placed(self, rows: Rows, after_exits: Collection[int]) -> list[Placed]:
         """Return the directives for one piece of code, by ascending address.
 
-        :param after_exits: the addresses that no instruction before them leads to.
+        :param after_exits: the addresses to which the instruction before them does not lead.
         """
         states = [self._row(found) for found in rows.rules]
         first = [START, *([".cfi_b_key_frame"] if rows.b_key else []), *self._change(self._initial, states[0])]

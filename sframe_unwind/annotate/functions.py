@@ -32,7 +32,7 @@ class Annotated(NamedTuple):
     why: str
     """Why there are no directives; empty: there are some."""
     gaps: list[Range]
-    """The parts without directives, if it has some: the code does not tell where the frame is, from there on."""
+    """The parts without directives, if it has some: there, the code does not tell where the frame is."""
     rules: RuleCounts
 
     @property
@@ -42,7 +42,7 @@ class Annotated(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it lacks no directive."""
+        """Whether all of its code has directives or other CFI, or is not asked for."""
         return not self.gaps and self.why in ("", HAS_CFI, NOT_NAMED)
 
 
@@ -96,7 +96,7 @@ class _Chooser:
         )
 
     def untyped(self, extent: Range) -> Annotated:
-        """Return code that is no function."""
+        """Return code that is left alone because its symbol has no type."""
         start, end = extent
         name = self._binary.function_name(start)
         why = f"{NO_TYPE}; name it to annotate it" if self._named is None else NOT_NAMED

@@ -27,7 +27,7 @@ class Proof(NamedTuple):
     instructions: int
     """Number of their instructions at which the CFI is proved."""
     problems: list[str]
-    """Where it is not; none: it is proved everywhere."""
+    """The places where the CFI is not proved, and functions with other code; none: all is proved."""
 
 
 def prove(binary: ElfBinary, patch: Patch, command: str) -> Proof:
@@ -104,7 +104,7 @@ def _checked(before: ElfBinary, made: ElfBinary, functions: Sequence[Annotated])
 
 
 def _start(before: ElfBinary, made: ElfBinary, address: int) -> int | None:
-    """Return the address in an assembled file of what is at an address of another one; ``None``: it is not there."""
+    """Return the address at which an assembled file has the symbol and offset of an address; ``None``: it has none."""
     found = before.symbols.find(address)
     addresses = [] if found is None else made.symbols.addresses(found[0].name)
     return None if found is None or not addresses else addresses[0] + found[1]

@@ -94,7 +94,7 @@ class InstructionLines:
         return self._runs[bisect_right(self._starts, address) - 1]
 
     def times(self, line: Line) -> int:
-        """Return how many times a line was assembled, as far as other instructions lie between."""
+        """Return how many times a line was assembled; times without other instructions between them count once."""
         return self._times.get(line, 0)
 
     def _divided(self, run: Run, following: Line) -> Iterator[Run]:

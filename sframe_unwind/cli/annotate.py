@@ -1,11 +1,11 @@
 """Write the .cfi_* directives for functions in assembly that have none, from their machine code.
 
 FILE is what was assembled, an object file or a linked file.  Prints the instructions of each
-FUNCTION, and each directive before the instruction from which on it applies.  Without FUNCTION, all
-functions without CFI are shown.  A function that has CFI already is left alone, and so is code whose
-symbol has a size and no type, as the kernel's SYM_CODE writes it, unless it is named or a call to it
-is known: an exception may enter it.  The directives assume that a function is entered by a call, and that what
-it calls returns and preserves the registers of the ABI.
+FUNCTION, and each directive before the first instruction for which it applies.  Without FUNCTION,
+all functions without CFI are shown.  A function that has CFI already is left alone, and so is code
+whose symbol has a size and no type, as the kernel's SYM_CODE_START writes it, unless it is named or
+a call to it is known: an exception may enter it.  The directives assume that a function is entered
+by a call, and that what it calls returns and preserves the registers of the ABI.
 
 --patch prints a patch of the sources instead, if FILE has line information (as -g): "patch -p1"
 applies it.  A directive that is needed between two instructions of the same line, as in a macro,

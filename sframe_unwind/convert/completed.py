@@ -30,9 +30,9 @@ class Completed(NamedTuple):
     """The functions of a file: those of its CFI, and others."""
 
     kept: list[Description]
-    """By the CFI."""
+    """The functions that are described by their CFI."""
     by_code: list[Description]
-    """By the machine code: a function whose rows have gaps becomes several."""
+    """The functions that are described by their machine code; one whose rows have gaps becomes several."""
     losses: list[Loss]
     """The code without a row."""
     replaced: list[Loss]
@@ -45,14 +45,14 @@ class _Refuted(NamedTuple):
     """A function whose CFI the code proves wrong."""
 
     description: Description
-    """By the CFI."""
+    """The description by the CFI."""
     findings: list[Finding]
 
 
 def completed(binary: ElfBinary, by_cfi: Sequence[Description]) -> Completed:
-    """Return the functions of a file by its CFI, and those that this lacks or describes wrongly by the machine code.
+    """Return the functions of a file: by its CFI, and by the machine code where CFI is missing or wrong.
 
-    Where the code of such a function has no row, that of the CFI is used unless it is wrong there.
+    Where the code of a function with wrong CFI has no row, that of the CFI is used unless it is wrong there.
 
     :param by_cfi: the functions by CFI; none: all come from the code.
     :raises MissingExtraError: the package that decodes the code is not installed.

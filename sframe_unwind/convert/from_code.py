@@ -29,7 +29,7 @@ def functions_by_code(
     binary: ElfBinary,
     known: Sequence[Range],
     with_exceptions: bool = True,
-    starts: Sequence[int] = (),
+    starts: Sequence[int] | None = None,
     registers: Sequence[int] = (),
     only: Sequence[Range] | None = None,
 ) -> Iterator[FunctionRows]:
@@ -38,7 +38,7 @@ def functions_by_code(
     :param known: the extents of the functions that are known; others are found by following calls from these, and from
         the addresses that the file exports or points to.
     :param with_exceptions: follow exceptions to their landing pads, which are found by the CFI.
-    :param starts: where further functions start.
+    :param starts: where further functions start, see :func:`functions_of`.
     :param registers: DWARF numbers of further registers that the rules have.
     :param only: yield known functions that overlap these, and others that determine what they do; ``None``: all.
     :raises MissingExtraError: the package that decodes the code is not installed.

@@ -151,3 +151,11 @@ def test_the_assembler_and_its_options(tmp_path: Path, capsys: pytest.CaptureFix
     command = " ".join(assembler("amd64", "-g"))
     assert main(["annotate", "--patch", "--prove", "--as", command, str(made)]) == 0
     assert "+\t.cfi_def_cfa_offset 16\n" in capsys.readouterr().out
+
+
+def test_data_among_the_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table that a function reads is none itself."""
+    body = "lea .Ltable(%rip), %rax\nmov (%rax,%rdi,8), %rax\nret"
+    source = written(tmp_path, function("f", body) + "\t.p2align 4\n.Ltable:\n\t.quad 0x9090909090c3, 1\n")
+    assert main(["annotate", "--json", str(assembled("amd64", source))]) == 0
+    assert [one["name"] for one in json.loads(capsys.readouterr().out)["functions"]] == ["f"]
