@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from tests.hanging import HANG
-from tests.missing import absent
+from tests.missing import absent, not_on_this_system
 
 TIMEOUT = HANG
 """Time limit for the browser, in seconds."""
@@ -114,7 +114,7 @@ class _Parser(HTMLParser):
 
 
 def render(page: Path, *flags: str, script: str = "") -> Element:
-    """Return a page after its scripts have run; skip the test if there is no browser.
+    """Return a page after its scripts have run; skip the test if there is no browser, or none that works.
 
     :param script: runs after the page's own scripts; its result is in the element `result`.
     """
@@ -127,7 +127,12 @@ def render(page: Path, *flags: str, script: str = "") -> Element:
         page.write_text(page.read_text(encoding="utf-8").replace("</body>", f"<script>{body}</script></body>"), "utf-8")
     with tempfile.TemporaryDirectory() as profile:
         command = [chromium, *FLAGS, *flags, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+        if done.returncode:
+            empty = subprocess.run([*command[:-1], "about:blank"], capture_output=True, timeout=TIMEOUT, check=False)
+            if empty.returncode:
+                not_on_this_system(f"chromium shows no page here, not even an empty one: status {empty.returncode}")
+        done.check_returncode()
     parser = _Parser()
     parser.feed(done.stdout)
     return parser.root
