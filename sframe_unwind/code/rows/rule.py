@@ -39,11 +39,12 @@ def _cfas(frame: Frame, state: State) -> Iterator[RegisterRule]:
     """Yield the ways to compute the CFA, the usual ones first.
 
     Where calls and saves push, the stack pointer moves often, and a frame pointer that is set up does not.  On other
-    machines, a function moves it once.
+    machines, a function moves it once.  Other registers come last: while a callee runs, most are not known.
     """
     registers = state.registers
     pushes = frame.ra is None
-    for number in (*((frame.fp, frame.sp) if pushes else (frame.sp, frame.fp)), *registers):
+    usual = (frame.fp, frame.sp) if pushes else (frame.sp, frame.fp)
+    for number in usual:
         base, offset = registers[number]
         if base == CFA:
             yield RegisterRule(number, -offset, False)
@@ -54,6 +55,9 @@ def _cfas(frame: Frame, state: State) -> Iterator[RegisterRule]:
                 base, offset = registers[number]
                 if base == slot[0]:
                     yield RegisterRule(number, slot[1] - offset, True)
+    for number, (base, offset) in registers.items():
+        if base == CFA and number not in usual:
+            yield RegisterRule(number, -offset, False)
 
 
 def _return_address(frame: Frame, state: State) -> tuple[RegisterRule, bool]:
