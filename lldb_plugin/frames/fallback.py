@@ -1,5 +1,7 @@
 """Unwinds frames that neither SFrame nor LLDB unwinds: by the registers that the kernel saved, or by DWARF CFI.
 
+Before LLDB's own frames, machine code counts whose start a frame shows, if the user wants that.
+
 LLDB's own stack can end before SFrame's: at the first frame of run-time code, at a signed return address, at a signal
 trampoline without CFI.  If SFrame then reaches code without SFrame, LLDB has no frame there.  The last of LLDB's frames
 is also tried: LLDB may have missed its caller.  In the entry code of a Linux kernel, LLDB guesses, so it is not asked
@@ -10,15 +12,19 @@ from __future__ import annotations
 
 from lldb_plugin.frames.native import NativeStack
 from lldb_plugin.process.process import Process
+from sframe_unwind.address import lookup_address
 from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.unwind import signal_frame
 from sframe_unwind.unwind.cfi_fallback import CfiFallback
+from sframe_unwind.unwind.code_fallback import CodeFallback, may_return_to
+from sframe_unwind.unwind.modules_by_code import UNTOLD, is_untold
 from sframe_unwind.unwind.walk import FallbackUnwinder, Registers, UnwindResult
 
 
 def fallback(process: Process, native: NativeStack, read_word: ReadWord) -> FallbackUnwinder:
     """Return LLDB's unwinder, followed by others for the frames for which LLDB has no caller."""
     other = native.other()
+    code = CodeFallback(process.modules, read_word, process.pac_mask)
     cfi = CfiFallback(process.arch, process.modules.cfi_match, read_word, process.pac_mask)
 
     kernel = process.kernel_at(native.innermost.pc)
@@ -31,10 +37,26 @@ def fallback(process: Process, native: NativeStack, read_word: ReadWord) -> Fall
     def unwind(registers: Registers, interrupted: bool, read_register: ReadRegister | None) -> UnwindResult | None:
         return (
             (entry_code.unwind(registers, interrupted, read_register) if entry_code is not None else None)
-            or other.unwind(registers, interrupted, read_register)
+            or code.unwind(registers, interrupted, read_register)
+            or _unless_refuted(process, registers, interrupted, other.unwind(registers, interrupted, read_register))
             or signal_frame.unwind(process.arch, process.read, read_word, registers)
             or cfi.unwind(registers, interrupted, read_register if interrupted else None)
             or (entry_code.unwind_leaf(registers, interrupted, read_register) if entry_code is not None else None)
         )
 
     return FallbackUnwinder(other.name, unwind)
+
+
+def _unless_refuted(
+    process: Process, registers: Registers, interrupted: bool, by_lldb: UnwindResult | None
+) -> UnwindResult | None:
+    """Return LLDB's result; where only the code could tell where the frame is, LLDB guesses, and may be wrong.
+
+    The stack then ends, unless the caller's pc is one to which functions return.
+    """
+    if by_lldb is None or by_lldb.caller is None:
+        return by_lldb
+    is_guess = is_untold(process.modules, lookup_address(registers.pc, interrupted))
+    if not is_guess or may_return_to(process.arch, by_lldb.caller.pc, process.read):
+        return by_lldb
+    return UnwindResult(None, False, None, end=UNTOLD)

@@ -15,6 +15,7 @@ from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Match, Miss
 from sframe_unwind.unwind.address_cache import AddressCache
 from sframe_unwind.unwind.agreements import Agreements
+from sframe_unwind.unwind.code_match import CodeMatch, ModuleCode
 from sframe_unwind.unwind.run_time_match import RunTimeMatch
 from sframe_unwind.unwind.step import needs_registers
 from sframe_unwind.unwind.stub_rows import proven_rule
@@ -64,6 +65,8 @@ class Module:
         self._load_build_id = load_build_id
         self._load_debug_cfi = load_debug_cfi
         self._load_rewriter = load_rewriter
+        self.load_code: Callable[[], ModuleCode | None] | None = None
+        """Opens the machine code once; ``None``, also as its result: the code is not known."""
         self.generate: Generate | None = None
         """Makes a section if the module has none; set before :attr:`section` is first read."""
         self.is_generated = False
@@ -200,7 +203,7 @@ class Found(NamedTuple):
     """The rule to use: the row's, or where :attr:`is_refuted` the one that the code proves."""
     signal: bool
     """The function is a signal trampoline: the pc of its caller is not a return address."""
-    match: Match | RunTimeMatch
+    match: Match | RunTimeMatch | CodeMatch
     module: Module
     needs_registers: bool
     """The rule needs registers besides SP and FP; see :func:`sframe_unwind.unwind.step.needs_registers`."""
@@ -275,7 +278,7 @@ class Modules:
         self.run_time = run_time
         if run_time is not None:
             run_time.refresh()
-        self.results = AddressCache(self._look_up)
+        self.results = AddressCache(self.look_up)
         """Maps a lookup address to its :data:`LookupResult`; computed on first access."""
         self._agreements = Agreements(self.cfi_rule, arch)
         self._report = report
@@ -381,7 +384,8 @@ class Modules:
         """
         return self._agreements.agrees(pc, rule)
 
-    def _look_up(self, pc: int) -> LookupResult:
+    def look_up(self, pc: int) -> LookupResult:
+        """Return the unwind data for a lookup address; see :attr:`results`."""
         module = self.find(pc)
         if module is None:
             return NoData("no module has code there", None)
