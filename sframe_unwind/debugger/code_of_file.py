@@ -9,6 +9,8 @@ from typing import Callable
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.code.rows.at_address import CodeRow, CodeRows
+from sframe_unwind.code.rows.extents import FoundBy
+from sframe_unwind.code.rows.function import Basis
 from sframe_unwind.code.rows.stack_words import FrameValues
 from sframe_unwind.debugger.debug_files import DebugFile
 from sframe_unwind.debugger.elf_files import build_id_of
@@ -19,6 +21,18 @@ from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.memory import ReadMemory, WordReader
 from sframe_unwind.unwind.code_match import AskedFrame, CodeFunction, CodeMatch, ModuleCode
+
+_FOUND_BY = {
+    FoundBy.CFI: "by CFI, which has no rule for it",
+    FoundBy.SYMBOL: "by its symbol",
+    FoundBy.PLT: "a procedure linkage table",
+    FoundBy.CALLED: "called by code to which the entry point or an export leads, or its address is passed on",
+    FoundBy.FRAME: "by the frame: its return address follows a direct call of the function",
+}
+_BASES = {
+    Basis.PROVED: "proved by its instructions",
+    Basis.BY_ABI: "proved by its instructions, if the functions that it calls keep to the ABI",
+}
 
 
 def code_of_files(
@@ -79,8 +93,8 @@ class CodeOfFile:
     def _placed(self, row: CodeRow | None) -> CodeMatch | None:
         if row is None or not self._has(row.start, row.end):
             return None
-        function = CodeFunction(row.start + self._bias, row.end + self._bias, row.found_by.value)
-        return CodeMatch(function, row.rule, row.basis.value)
+        function = CodeFunction(row.start + self._bias, row.end + self._bias, _FOUND_BY[row.found_by])
+        return CodeMatch(function, row.rule, _BASES[row.basis])
 
     def _has(self, start: int, end: int) -> bool:
         """Return whether the process has the code of the file; if it cannot be read, nothing shows another one."""

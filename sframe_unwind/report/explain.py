@@ -76,8 +76,8 @@ def _by_code(match: CodeMatch, module: Module) -> list[str]:
     function = match.function
     return [
         f"code:  {function.start:#x} to {function.end:#x} in {module.name}, which no SFrame and no CFI describes",
-        f"       its start is known by {function.found_by}",
-        f"       the rule is {match.basis}",
+        f"       start: {function.found_by}",
+        f"       {match.basis}",
     ]
 
 

@@ -13,13 +13,46 @@ import argparse
 import random
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Callable
 
-from lab.code.stops.building import COMPARED, PROGRAMS, WITH_CFI, build, places
+from lab.code.stops.building import COMPARED, PROGRAMS, WITH_CFI, Program, build, places
 from lab.code.stops.comparing import Count, compared
 from lab.code.stops.debuggers import DEBUGGERS, collected
 from tests.samples.catalogue import WITH_LIBC
 from tools.ending import exit_with
+
+
+def study(
+    programs: Sequence[Program],
+    debugger: str,
+    abi: str,
+    stops: int,
+    seed: int,
+    alone: bool,
+    report: Callable[[str], None],
+) -> dict[str, Count]:
+    """Return the result for each kind of build.
+
+    :param stops: number of stops in each program.
+    :param alone: without the plugin.
+    :param report: called with a line for each difference, and for each program.
+    """
+    totals = {kind: Count() for kind in COMPARED}
+    for program in programs:
+        rng = random.Random(f"{seed} {program.name}")
+        with tempfile.TemporaryDirectory() as folder:
+            paths = build(program, abi, Path(folder))
+            chosen = places(paths[WITH_CFI], abi, 3 * stops, rng)
+            asked = debugger, abi, program, chosen, stops
+            for kind, total in totals.items():
+                wanted = collected(*asked, paths[COMPARED[kind]], by_code=False)
+                found = collected(*asked, paths[kind], by_code=not alone)
+                count = compared(wanted, found, f"{program.name}, {kind}", report)
+                report(f"{program.name:16} {kind:9} {count}")
+                total.add(count)
+    return totals
 
 
 def main() -> int:
@@ -27,23 +60,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--debugger", choices=DEBUGGERS, default="gdb")
     parser.add_argument("--abi", choices=WITH_LIBC, default="amd64")
-    parser.add_argument("--stops", type=int, default=20, help="in each of the 10 programs")
+    parser.add_argument("--stops", type=int, default=20, help=f"in each of the {len(PROGRAMS)} programs")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--alone", action="store_true", help="the debugger without the plugin")
     options = parser.parse_args()
-    totals = {kind: Count() for kind in COMPARED}
-    for number, program in enumerate(PROGRAMS):
-        rng = random.Random(f"{options.seed} {number}")
-        with tempfile.TemporaryDirectory() as folder:
-            paths = build(program, options.abi, Path(folder))
-            chosen = places(paths[WITH_CFI], options.abi, 3 * options.stops, rng)
-            asked = options.debugger, options.abi, program, chosen, options.stops
-            for kind, total in totals.items():
-                wanted = collected(*asked, paths[COMPARED[kind]], by_code=False)
-                found = collected(*asked, paths[kind], by_code=not options.alone)
-                count = compared(wanted, found, f"{program.name}, {kind}", print)
-                print(f"{program.name:16} {kind:9} {count}", flush=True)
-                total.add(count)
+    asked = options.debugger, options.abi, options.stops, options.seed, options.alone
+    totals = study(PROGRAMS, *asked, report=lambda line: print(line, flush=True))
     for kind, total in totals.items():
         print(f"{'all':16} {kind:9} {total}")
     return 1 if not options.alone and any(total.wrong for total in totals.values()) else 0

@@ -11,12 +11,15 @@ from tests.gdb.inside.program import execute, stopped
 
 _MOST_HITS = 3
 """Maximum number of stops at one instruction: a loop must not be all that is seen."""
+_MOST_FRAMES = 200
 
 
 def collect(
     program: dict[str, Any], places: list[int], count: int, settings: list[str], moves: list[str]
 ) -> list[dict[str, Any]]:
     """Return the stack at each stop, by pc and SP, and pc and SP after the commands that move on.
+
+    SP counts from that of the innermost frame: an emulator may put the stack elsewhere in each run.
 
     :param places: the addresses of the breakpoints.
     :param count: maximum number of stops.
@@ -35,9 +38,10 @@ def collect(
             hits[pc] = hits.get(pc, 0) + 1
             if hits[pc] == _MOST_HITS:
                 execute(f"clear *{pc:#x}")
-            stop: dict[str, Any] = {"frames": _frames(), "move": moves[len(found) % len(moves)] if moves else ""}
+            base = _sp(gdb.newest_frame())
+            stop: dict[str, Any] = {"frames": _frames(base), "move": moves[len(found) % len(moves)]}
             if stop["move"]:
-                stop["after"] = _frames()[:1] if _goes_on(stop["move"]) else []
+                stop["after"] = _frames(base)[:1] if _goes_on(stop["move"]) else []
             found.append(stop)
     return found
 
@@ -51,13 +55,17 @@ def _goes_on(command: str) -> bool:
     return bool(gdb.selected_inferior().pid)
 
 
-def _frames() -> list[tuple[int, int]]:
+def _sp(frame: gdb.Frame) -> int:
+    return int(frame.read_register("sp")) & (1 << 64) - 1
+
+
+def _frames(base: int) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     try:
         for frame in chain():
             if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
-                found.append((frame.pc(), int(frame.read_register("sp")) & (1 << 64) - 1))
-            if len(found) > 200:
+                found.append((frame.pc(), _sp(frame) - base))
+            if len(found) > _MOST_FRAMES:
                 break
     except gdb.error:
         pass  # the stack ends with an error

@@ -1,0 +1,37 @@
+"""Stacks by the machine code at random stops in programs without unwind data; `lab.code.stops` has more."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.code.stops.__main__ import study
+from lab.code.stops.building import STRIPPED, WITHOUT_CFI, Program
+from tests.missing import toolchain_needed
+
+STOPS = 16
+CASES = [
+    *((debugger, "amd64") for debugger in ("gdb", "gdb-system", "lldb", "lldb-22")),
+    *(("gdb", abi) for abi in ("aarch64", "s390x")),
+    ("lldb", "aarch64"),
+]
+
+
+@pytest.mark.parametrize(("debugger", "abi"), CASES)
+def test_frames_and_steps_are_those_with_cfi(debugger: str, abi: str) -> None:
+    lines: list[str] = []
+    programs = [Program("indirect", "-O2"), Program("realign", "-O2")]
+    with toolchain_needed():
+        totals = study(programs, debugger, abi, STOPS, seed=1, alone=False, report=lines.append)
+    for count in totals.values():
+        assert count.wrong == 0, lines
+        assert count.stops == STOPS * len(programs), lines
+        assert count.moved_elsewhere == 0, lines
+        assert count.equal > 4 * count.stops
+    assert totals[WITHOUT_CFI].missing == totals[STRIPPED].missing == 0, lines
+
+
+def test_the_debugger_alone_shows_other_frames() -> None:
+    lines: list[str] = []
+    with toolchain_needed():
+        totals = study([Program("indirect", "-O2")], "gdb", "amd64", STOPS, seed=1, alone=True, report=lines.append)
+    assert totals[STRIPPED].wrong > STOPS // 2, lines
