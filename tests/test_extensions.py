@@ -1,8 +1,8 @@
 """The lists of docs/architecture.md: which files have to change for each kind of extension.
 
 Each list is compared with the files that know an extension of its kind which is there already: the architecture s390x,
-version 3, the header's number of FREs, glibc, the rule about mask FDEs, the HTML page of ``verify``, ``sframe tasks``,
-``DW_OP_breg0``, the method ``sframe-linux``, BOLT, core files.
+version 3, the header's number of FREs, glibc, the rule about mask FDEs, the HTML page of ``verify``, ``doctor``,
+``sframe tasks``, ``DW_OP_breg0``, the method ``sframe-linux``, BOLT, core files, the extra ``cluster``.
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ WORDS = {
     "Adding a consumer of SFrame": re.compile("GLIBC|glibc"),
     "Adding a rule of `lint`": re.compile("MASK_FDE"),
     "Adding an output of `verify`": re.compile(r"sframe_unwind\.verify\.page"),
+    "Adding a command to the command line": re.compile(r"doctor|sframe_unwind\.cli\.doctor"),
     "Adding a command to both debuggers": re.compile("TASKS|Tasks"),
     "Adding a version of GDB or LLDB": re.compile("_MAJOR|native_fails"),
     "Adding an operation of DWARF expressions": re.compile(r"_BREG0|DW_OP_breg.*"),
     "Adding a method of `perf`": re.compile(r"by_sframe_of_linux|sframe-linux"),
     "Adding a tool that rewrites files": re.compile("BOLT_NOTE|BOLT_ORIGINAL"),
     "Adding a source of stacks": re.compile(r"CoreTarget"),
+    "Adding an extra": re.compile("cluster|distributed"),
 }
 """By section of the page: names, modules and texts that occur in no other code than the files of the list."""
 HELP = "sframe_unwind/cli/"

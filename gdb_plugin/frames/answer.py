@@ -94,12 +94,12 @@ def save_all(info: gdb.UnwindInfo, frame: gdb.PendingFrame, registers: Registers
 def outermost_info(frame: gdb.PendingFrame, registers: Registers, arch: Arch, sp: int, entry: int) -> gdb.UnwindInfo:
     """Return the answer for a frame without a caller, which an unwinder in Python cannot express.
 
-    GDB's DWARF unwinder can, so the frame is better left to it if there is CFI.  Otherwise the answer has no pc of a
-    caller, and GDB 18 prints "frame did not save the PC".  GDB 13 would end the command with an error: there, the
-    answer has a pc of 0, and GDB can show one frame for it.  To unwind that one, GDB needs the return address register.
+    GDB's DWARF unwinder can express it, so the frame is better left to GDB if there is CFI.  Otherwise, the answer has
+    no pc of a caller, and GDB 18 prints "frame did not save the PC".  GDB 13 would end the command with an error.  So
+    for GDB 13, the answer has a caller with the pc 0, and its return address register; GDB may show a frame for it.
     """
-    # The CFA of the frame's callee; on s390x it is above SP, and GDB takes a frame with a lower CFA for corrupt.
-    # GDB 13 must do so there: it would go on with the frame whose pc is 0, and fail.
+    # The CFA of the frame's callee.  On s390x it is above SP, and GDB takes a stack for corrupt whose CFAs fall.  In
+    # GDB 13 that is wanted: it would otherwise go on with the frame whose pc is 0, and fail.
     cfa = sp - arch.sp_from_cfa & ADDRESS_MASK if SHOWS_OUTERMOST else sp
     info = frame.create_unwind_info(FrameId(gdb.Value(cfa), gdb.Value(entry)))
     if not SHOWS_OUTERMOST:

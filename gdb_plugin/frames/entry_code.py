@@ -44,7 +44,7 @@ def entry_code_info(
     registers = process.registers(frame)
     entry = entry_of(lookup_address(pc, interrupted)) or place.start
     if found.caller is None:
-        # GDB alone would continue in user space with guesses, or, in GDB 13 on s390x, drop this frame with an error.
+        # GDB alone would guess further frames in user space.  GDB 13 on s390x would drop this frame with an error.
         return outermost_info(frame, registers, process.arch, sp, entry)
     if place.kind is PlaceKind.EXCEPTION:
         return None

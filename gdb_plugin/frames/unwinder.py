@@ -79,8 +79,8 @@ class SFrameUnwinder(Unwinder):
     def __call__(self, frame: gdb.PendingFrame) -> gdb.UnwindInfo | None:
         """Return the caller's registers; ``None``: GDB's own unwinders shall unwind the frame.
 
-        No exception may leave this method: GDB would end the whole backtrace.  Ctrl-C is not an Exception, and leaves
-        it.
+        GDB ends the whole backtrace if an exception leaves this method.  That is wanted only for Ctrl-C
+        (``KeyboardInterrupt``), and after the connection to the process broke.
         """
         if self.settings.mode == OFF or self._rests:
             return None
@@ -90,10 +90,10 @@ class SFrameUnwinder(Unwinder):
         except (SFrameError, gdb.error):
             pass  # without registers or memory, the frame is left to GDB
         except ProcessGoneError:
-            # GDB has no frames that it could forget.  GDB 13 crashes at its end if a posted event has not run.
+            # GDB has no frames left to forget.  GDB 13 crashes at its end if an event was posted and did not run.
             raise
         except KeyboardInterrupt:
-            # GDB has already recorded that the frame has no caller, and would show the stack cut off here.
+            # GDB has already recorded that the frame has no caller, and would show a stack that ends here.
             gdb.post_event(gdb.invalidate_cached_frames)
             raise
         except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the user a backtrace
@@ -138,10 +138,10 @@ class SFrameUnwinder(Unwinder):
         if process.run_time is not None and self._begins(frame, unwinding, last, level, pc):
             unwinding.look_again()
         plan = unwinding.plan(frame, pc, self.settings)
-        if plan is LEFT:  # as for most frames: these lines determine the cost of a backtrace
+        if plan is LEFT:  # most frames: these lines determine the cost of a backtrace
             if unwinding.outer_frames.left(level, pc):
                 sp, fp = _sp_and_fp(frame, process)
-                if not history.is_interrupted(last, level, pc, sp):  # a walk takes the pc for a return address
+                if not history.is_interrupted(last, level, pc, sp):  # a walk looks up the pc as a return address
                     unwinding.outer_frames.walk(walk.Registers(pc, sp, fp))
             return None
         unwinding.outer_frames.forget()

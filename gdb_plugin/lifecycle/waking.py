@@ -1,8 +1,8 @@
 """Decides when the plugin is awake.
 
-A program without SFrame gives the plugin nothing to do.  So it sleeps until GDB has a file that it can be of use for:
-it has commands and settings, but no unwinder, no handler of an event except for new files, and most of it is not even
-imported.
+The plugin has nothing to do for a program without SFrame.  So it sleeps until GDB has a file for which it is of use.  A
+sleeping plugin has commands, settings and a handler of new files, but no unwinder and no other handlers, and most of
+its modules are not imported.
 """
 
 from __future__ import annotations

@@ -33,10 +33,10 @@ class Listener(Protocol):
     """Is told of changes of the modules."""
 
     def forget(self) -> None:
-        """The modules are other ones."""
+        """Forget everything that was found by the modules: they have been replaced."""
 
     def forget_outside(self) -> None:
-        """Modules came or went; what is known of addresses in the other modules stays right."""
+        """Forget what is known of addresses outside of the modules of GDB's list: modules came or went."""
 
 
 class ModuleList:
@@ -59,7 +59,7 @@ class ModuleList:
         self.modules = Modules(arch, ())
         """All modules, and the run-time code: the data for a pc."""
         self.of_gdb: set[Module] = set()
-        """Those of GDB's list; GDB does not know modules that are in memory only."""
+        """The modules that GDB lists, which are not those that are in memory only."""
         self.spans: RangeMap[Module] = RangeMap(())
         """The addresses of :attr:`of_gdb`."""
         self.listeners: list[Listener] = []
@@ -73,9 +73,9 @@ class ModuleList:
         """Finds the modules of the Linux kernel, if the inferior is one."""
         self._listed: dict[object, Module] = {}
         self._build_ids: dict[Module, str] = {}
-        """The build IDs of modules that were loaded while the process ran, of those that have one."""
+        """The build IDs of the modules that were loaded while the process ran, if they have one."""
         self._gone: dict[object, Module] = {}
-        """Those of them that were unloaded: programs unload the same library again and again."""
+        """Unloaded modules with a build ID, kept because programs load the same library again and again."""
         self._is_complete = False
 
     def files_added(self, objfiles: Sequence[gdb.Objfile]) -> None:
@@ -123,12 +123,12 @@ class ModuleList:
         self._list()
 
     def add_run_time(self, run_time: RunTimeCode) -> None:
-        """Look also into code that the process has registered."""
+        """From now on, also search the code that the process has registered."""
         self._run_time = run_time
         self._renew()
 
     def look_again(self) -> bool:
-        """Look for run-time code that was added or removed; return whether there may be other one."""
+        """Look for run-time code that was added or removed; return whether the code may have changed."""
         self.modules.look_again()
         if self.modules.results:
             return False
@@ -158,7 +158,7 @@ class ModuleList:
         return True
 
     def _again(self, found: Module) -> Module:
-        """Return the object of a module that was unloaded and is back at its place: it holds opened sections."""
+        """Return the kept object of a module that was unloaded and is back at its place, with its opened sections."""
         known = self._gone.pop((found.name, found.ranges), None)
         before = "" if known is None else self._build_ids.pop(known)
         try:
@@ -185,7 +185,7 @@ class ModuleList:
         self.tell_all()
 
     def tell_all(self) -> None:
-        """Tell that the modules, or the rules at their addresses, are other ones."""
+        """Tell the listener that the modules, or the rules at their addresses, have changed."""
         for listener in self.listeners:
             listener.forget()
 

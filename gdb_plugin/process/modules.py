@@ -61,7 +61,10 @@ def list_modules(arch: Arch, may_execute: bool, places: ModulePlaces | None = No
 
 
 def find_module(arch: Arch, may_execute: bool, address: int) -> Module | None:
-    """Return the shared library at an address without listing all, ``None`` where it cannot be found like that."""
+    """Return the shared library at an address, without listing all modules.
+
+    :returns: ``None``: GDB names no library there, or it is not found in memory.
+    """
     path = path_text(lambda: gdb.solib_name(address))
     if not path:
         return None

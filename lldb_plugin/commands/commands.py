@@ -76,7 +76,7 @@ class Commands:
         return [f"mode {self._session.settings.mode}"]
 
     def _strict(self, _context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
-        """Show or set whether SFrame's frames are also shown where LLDB's own are the same."""
+        """Show or set whether SFrame's frames are shown even where LLDB's own are the same."""
         for word in arguments.rest:
             self._engine.apply(self._session.settings._replace(strict=_on_or_off(word, commands.STRICT)))
         return [f"strict {'on' if self._session.settings.strict else 'off'}"]

@@ -3,9 +3,9 @@
 Before LLDB's own frames, machine code counts whose start a frame shows, if the user wants that.
 
 LLDB's own stack can end before SFrame's: at the first frame of run-time code, at a signed return address, at a signal
-trampoline without CFI.  If SFrame then reaches code without SFrame, LLDB has no frame there.  The last of LLDB's frames
-is also tried: LLDB may have missed its caller.  In the entry code of a Linux kernel, LLDB guesses, so it is not asked
-there.
+trampoline without CFI.  If the walk by SFrame continues and reaches code without SFrame, LLDB has no frame there.  The
+last of LLDB's frames is also unwound, since LLDB may have missed its caller.  In the entry code of a Linux kernel, LLDB
+guesses callers, so its frames are not used there.
 """
 
 from __future__ import annotations

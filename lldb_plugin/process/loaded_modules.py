@@ -93,7 +93,7 @@ class LoadedModules:
         self._unplaced: list[lldb.SBModule] = []
         self._pending: list[Comparison] = []
         self._largest = Difference.NONE
-        """The largest difference of the modules that are not pending."""
+        """The largest difference that was found in the modules that have been compared."""
         self._kernel: Kernel | None = None
         self.no_kernel = ""
         """Why the process is not a Linux kernel that can be unwound; empty: it is one, or has not been examined."""

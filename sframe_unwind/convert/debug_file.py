@@ -1,4 +1,4 @@
-"""A separate debug file: the sections of a program without their contents, call frame information, and symbols.
+"""Makes separate debug files: the sections of a program without their contents, call frame information, and symbols.
 
 ``objcopy --only-keep-debug`` makes such files.  A debugger takes the load addresses of the sections from the program,
 whose sections have the same names and addresses.

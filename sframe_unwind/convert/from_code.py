@@ -27,7 +27,7 @@ def functions_by_code(
 
     :param known: the extents of the functions that are known; others are found by following calls from these, and from
         the addresses that the file exports or points to.
-    :param with_exceptions: follow exceptions to where they are caught, which the CFI tells.
+    :param with_exceptions: follow exceptions to their landing pads, which are found by the CFI.
     :raises MissingExtraError: the package that decodes the code is not installed.
     """
     machine = MACHINES[binary.arch.name]
@@ -47,7 +47,7 @@ def known_functions(binary: ElfBinary) -> list[Range]:
 
 
 def described(functions: Iterable[FunctionRows], binary: ElfBinary) -> tuple[list[Description], list[Loss]]:
-    """Return the descriptions of functions, and the code of theirs that has no row.
+    """Return the descriptions of functions, and the parts of their code that have no row.
 
     A function whose rows have gaps becomes several descriptions.
     """

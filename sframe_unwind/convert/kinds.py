@@ -11,7 +11,7 @@ TITLES = {DWARF: "DWARF CFI", CODE: "the machine code", DWARF_AND_CODE: "DWARF C
 
 
 class Share(NamedTuple):
-    """What came from one kind of unwind data."""
+    """The part of a conversion's result that was made from one kind of unwind data."""
 
     kind: str
     """:data:`DWARF` or :data:`CODE`."""

@@ -1,4 +1,4 @@
-"""The report about a conversion: what was converted, proved and left out."""
+"""The report about a conversion: the functions that were converted, proved and left out."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Report(NamedTuple):
     """Errors in records of the source whose function is not known."""
 
     hint: str = ""
-    """Where the output has to be; empty: it does not matter."""
+    """The places where debuggers look for the output; empty: its place does not matter."""
     compact: Compact | None = None
     """How the section was made smaller; ``None``: it was not."""
     shares: tuple[Share, ...] = ()
-    """What came from which kind of unwind data, if the machine code was used."""
+    """The part of each kind of unwind data, if the machine code was used."""
 
     @property
     def is_whole(self) -> bool:

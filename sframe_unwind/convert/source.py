@@ -26,13 +26,13 @@ class Source(NamedTuple):
     """The highest version of SFrame in it; 0 for DWARF."""
     arch: Arch
     descriptions: list[Description]
-    """No two have the same extent."""
+    """The functions; no two have the same extent."""
     losses: list[Loss]
     """Functions that cannot be decoded."""
     problems: list[str]
     """Errors in records whose function is not known."""
     shares: tuple[Share, ...] = ()
-    """What came from where, if the machine code was used."""
+    """The part of each kind of unwind data, if the machine code was used."""
 
 
 def read_source(binary: ElfBinary, kind: str | None) -> Source:

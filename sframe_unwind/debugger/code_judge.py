@@ -1,6 +1,6 @@
-"""Checks the rows in use against the machine code, where the extra ``code`` is installed in the debugger's Python.
+"""Checks the rows of frames against the machine code, if the extra ``code`` is installed in the debugger's Python.
 
-The extra is imported when the first row is judged, so that the debugger does not start more slowly.
+The extra is imported when the first row is judged, so that it does not slow down the start of the debugger.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def _is_entered(process: ProcessCode, function: FunctionCode, start: int) -> boo
     """Return whether code without a name is entered as functions are.
 
     Parts of functions that compilers put elsewhere, and the header of a procedure linkage table, are not entered that
-    way, although a row begins where they do.
+    way, although a row begins at their first instruction.
     """
     found = process.modules.results[start]
     return isinstance(found, Found) and function.is_entered_with(found.rule)

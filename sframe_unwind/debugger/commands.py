@@ -25,7 +25,7 @@ _CONTEXT_HELP = (
 )
 
 _MOST = 10**9
-"""A larger limit than any stack has frames; Python's functions fail with numbers of 20 digits."""
+"""The greatest limit; greater ones are reduced to it, since some functions of Python fail with numbers of 20 digits."""
 
 PREFIX_HELP = "Unwind stack frames from SFrame data, and show the data."
 

@@ -192,7 +192,7 @@ class ElfBinary(Reader):
 
     @property
     def rewriter(self) -> str:
-        """What rewrote the code after linking, and left SFrame as it was, in words; empty: nothing did."""
+        """The name of the tool that rewrote the code after linking and left SFrame as it was; empty: none did."""
         return rewriter({section.name: section.address for section in self.sections})
 
     @property

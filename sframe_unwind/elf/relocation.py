@@ -145,6 +145,9 @@ def symbol_values(reader: Reader, table: int, addresses: Sequence[int]) -> list[
     :param addresses: the addresses of all sections by section number, which are added to the values; empty: nothing
         is added.
     """
+    entries = reader.records(SYMBOL, reader.contents(reader.section(table)))
+    if not addresses:
+        return [value for _, _, _, _, value, _ in entries]
     numbers = [
         number
         for section in reader.sections
@@ -153,7 +156,6 @@ def symbol_values(reader: Reader, table: int, addresses: Sequence[int]) -> list[
         for (number,) in reader.records("I", reader.contents(section))
     ]
     values = []
-    entries = reader.records(SYMBOL, reader.contents(reader.section(table)))
     for index, (_, _, _, section_number, value, _) in enumerate(entries):
         if section_number == SHN_XINDEX and index < len(numbers):
             section_number = numbers[index]

@@ -1,4 +1,4 @@
-"""Reads a section as it is, without judging it: headers, FDEs and rows with any values.
+"""Reads headers, FDEs and rows of a section without checking their values.
 
 The decoders of :mod:`sframe_unwind.sframe` stop at the first error, but rules of ``lint`` also need the rest.
 """
@@ -73,12 +73,12 @@ class Entry(NamedTuple):
 
     @property
     def fde_type(self) -> int:
-        """0 default, 1 flexible; others are unknown."""
+        """The FDE type: 0 is default, 1 is flexible; other values are not defined."""
         return self.fields.fde_type if self.fields else 0
 
     @property
     def fre_type(self) -> int:
-        """0 to 2; others are unknown."""
+        """The FRE type: 0 to 2; other values are not defined."""
         return self.fields.fre_type if self.fields else 0
 
 
@@ -105,7 +105,7 @@ def tables(data: bytes) -> tuple[list[TableReading], Rest | None]:
         if version not in VERSIONS:
             if found:
                 return found, Rest(offset, f"a header of version {version}", False)
-            return found, None  # nothing more is known about it; the rule about versions reports it
+            return found, None  # the place of a further table is not known; the rule about versions reports this one
         number = AbiNumber(abi) if abi in set(AbiNumber) else cast(AbiNumber, abi)
         table = TableReading(offset, Header(byteorder, version, Flag(flags), number, *fields[3:]))
         found.append(table)

@@ -1,4 +1,4 @@
-"""What an LLDB can do on this machine, without the plugin: it starts a tiny program."""
+"""Probes an LLDB on this machine without the plugin: it starts a tiny program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ASKED = (
 
 
 def probe(program: str, environment: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return what an LLDB can do.
+    """Return the findings about an LLDB.
 
     :param program: its path.
     :param environment: the variables that it needs to find its Python module.

@@ -85,7 +85,7 @@ def _events(source: Source, attributes: FileSection, entry_size: int, byteorder:
     found = []
     for offset in range(attributes.offset, attributes.offset + attributes.size - entry_size + 1, entry_size):
         data = source.read(offset, entry_size, "an attribute entry")
-        # Files of the oldest perf leave the size in the attributes 0.
+        # In files of the oldest perf, the size in the attributes is 0.
         event = read_attributes(Cursor(data[:-_SECTION_SIZE], byteorder, "an attribute entry", offset), byteorder)
         place = _section(Cursor(data[-_SECTION_SIZE:], byteorder, "an attribute entry", offset))
         raw = Cursor(source.read(place.offset, place.size, "the ids of an event"), byteorder, "ids", place.offset)

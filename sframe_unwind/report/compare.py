@@ -19,7 +19,7 @@ class ByCode(NamedTuple):
     verdict: str
     """``proved``, ``wrong`` or ``unknown``."""
     text: str
-    """What is wrong, or why it is unknown; may be empty."""
+    """The error, or the reason why the verdict is unknown; may be empty."""
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.text}" if self.text else self.verdict

@@ -112,8 +112,10 @@ class Module:
 
     @cached_property
     def debug_cfi(self) -> Sequence[PlacedCfi]:
-        """The ``.debug_frame`` sections of the module's files.  For an address in one of them ``.eh_frame`` does not
-        count: GDB sorts their records before those of ``.eh_frame`` (dwarf2/frame.c).
+        """The ``.debug_frame`` sections of the module's files.
+
+        They take precedence over ``.eh_frame``, because GDB sorts their records before those of ``.eh_frame``
+        (dwarf2/frame.c).
         """
         return self._load_debug_cfi() if self._load_debug_cfi else ()
 
@@ -299,7 +301,7 @@ class Modules:
             yield from ((start, end, module) for start, end in module.ranges)
 
     def add(self, modules: Iterable[Module]) -> None:
-        """Add modules that the process has loaded where no module was; what is known of other addresses is kept."""
+        """Add modules that the process has loaded where no module was; the results for other addresses are kept."""
         added = tuple(modules)
         self._given += added
         self.modules = (*self._given, *self._found.values())
@@ -309,7 +311,7 @@ class Modules:
         self._agreements.forget_differences()
 
     def remove(self, modules: Container[Module]) -> None:
-        """Remove modules that the process has unloaded; what is known of other addresses is kept."""
+        """Remove modules that the process has unloaded; the results for other addresses are kept."""
         self._given = tuple(module for module in self._given if module not in modules)
         self._found = {key: module for key, module in self._found.items() if module not in modules}
         self.modules = (*self._given, *self._found.values())

@@ -20,21 +20,9 @@ from sframe_unwind.elf.cfi import CfiProblem
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.unwind_rule import OUTERMOST
 from tests.hanging import HANG
-from tests.missing import toolchain_needed
-from tests.samples.build import build, toolchain
+from tests.samples.build import build
 from tests.samples.catalogue import ABIS
-
-REMOVED = (".eh_frame", ".eh_frame_hdr", ".debug_frame", ".sframe")
-
-
-def without(path: Path, abi: str, folder: Path, *options: str) -> Path:
-    """Return a copy of a program without unwind data."""
-    with toolchain_needed():
-        objcopy = toolchain(abi, 3) / "objcopy"
-    copy = folder / path.name
-    removed = [f"--remove-section={name}" for name in REMOVED]
-    subprocess.run([str(objcopy), *removed, *options, str(path), str(copy)], check=True, timeout=HANG)
-    return copy
+from tests.undescribed import undescribed
 
 
 def outcomes(described: ElfBinary, rows: CodeRows) -> dict[str, list[int]]:
@@ -51,12 +39,12 @@ def outcomes(described: ElfBinary, rows: CodeRows) -> dict[str, list[int]]:
     return found
 
 
-@pytest.mark.parametrize("options", [(), ("--strip-all",)], ids=["symbols", "stripped"])
+@pytest.mark.parametrize("with_symbols", [True, False])
 @pytest.mark.parametrize("variant", ["O0", "O2"])
 @pytest.mark.parametrize("abi", sorted(ABIS))
-def test_rows_are_those_of_the_removed_cfi(abi: str, variant: str, options: tuple[str, ...], tmp_path: Path) -> None:
+def test_rows_are_those_of_the_removed_cfi(abi: str, variant: str, with_symbols: bool, tmp_path: Path) -> None:
     path = build("free_walk", abi, variant=variant)
-    rows = CodeRows(str(without(path, abi, tmp_path, *options)))
+    rows = CodeRows(str(undescribed(path, abi, tmp_path / "copy", with_symbols)))
     with opened(path) as described:
         found = outcomes(described, rows)
     assert rows.why == ""
@@ -70,7 +58,7 @@ def test_rows_are_those_of_the_removed_cfi(abi: str, variant: str, options: tupl
 def test_a_program_that_shows_where_its_functions_begin(abi: str, tmp_path: Path) -> None:
     """`main` is passed to the C library, and `cmp` to `qsort`; nothing calls them directly."""
     path = build("callback", abi)
-    rows = CodeRows(str(without(path, abi, tmp_path, "--strip-all")))
+    rows = CodeRows(str(undescribed(path, abi, tmp_path / "copy", with_symbols=False)))
     with opened(path) as described:
         starts = {symbol.name: symbol.address for symbol in described.symbols}
         entry = described.entry_point
@@ -125,7 +113,7 @@ def hidden(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, in
     subprocess.run(command, check=True, timeout=HANG)
     with opened(folder / "with") as binary:
         labels = {symbol.name: symbol.address for symbol in binary.symbols}
-    return without(folder / "with", "amd64", folder / "..", "--strip-all"), labels
+    return undescribed(folder / "with", "amd64", folder / "without", with_symbols=False), labels
 
 
 def frame_of(words: list[int], sp: int = 0x7000) -> FrameValues:

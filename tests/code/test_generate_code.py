@@ -22,7 +22,7 @@ MISSING = "this needs the package pyvex"
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("by_code")
+    folder: Path = tmp_path_factory.mktemp("by_code")
     source = Path(building.__file__).with_name("indirect.c")
     with_cfi, without, stripped = (folder / name for name in ("with_cfi", "without", "stripped"))
     with toolchain_needed():

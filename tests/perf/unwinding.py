@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from sframe_unwind.perf.judging import Judge, Unwound
 from sframe_unwind.perf.machines import arch_of
-from sframe_unwind.perf.methods import METHODS
+from sframe_unwind.perf.methods import BY_CODE, METHODS
 from sframe_unwind.perf.recording import Recording
 from sframe_unwind.perf.sample import Sample
 from sframe_unwind.perf.spaces import Spaces
@@ -17,17 +18,22 @@ from tests.hanging import HANG
 
 KEPT_BY_PERF = str(Path("~/.debug").expanduser())
 KERNEL = 1 << 63
-ALL = tuple(METHODS)
+ALL = tuple(name for name in METHODS if name not in BY_CODE)
 
 
-def unwound(path: Path, convert: bool = False) -> list[Unwound]:
-    """Return the samples of a recording with their stacks."""
+def unwound(path: Path, convert: bool = False, methods: Sequence[str] = ALL, sysroot: str = "") -> list[Unwound]:
+    """Return the samples of a recording with their stacks.
+
+    :param sysroot: the folder whose files are preferred to those of the system; empty: none.
+    """
     recording = Recording(path)
     arch = arch_of(recording.machine, recording.byteorder)
     machine = arch.elf_machine, arch.byteorder
-    files = Files([""], [DEBUG_FOLDER, KEPT_BY_PERF], machine, lambda _: None, lines=False)
+    files = Files(
+        [sysroot, ""] if sysroot else [""], [DEBUG_FOLDER, KEPT_BY_PERF], machine, lambda _: None, lines=False
+    )
     spaces = Spaces(arch, files, recording.build_ids, convert)
-    judge = Judge(arch, spaces, ALL)
+    judge = Judge(arch, spaces, methods)
     found = []
     for event in recording:
         if isinstance(event, Sample):

@@ -21,6 +21,8 @@ _FLAGS = (
 _UNWIND_DATA = (".eh_frame", ".eh_frame_hdr", ".debug_frame", ".sframe")
 _NOT_OURS = re.compile(r"_(start|init|fini)$|.*(_tm_clones|_dtors_aux|dummy|_relocate_static_pie)$|call_weak_fn")
 """Functions of the C library's start-up code."""
+_APART = 3
+"""Distance of the breakpoints, in instructions."""
 WITH_CFI, WITHOUT_CFI, STRIPPED_WITH_CFI, STRIPPED = BUILDS = ("cfi", "none", "cfi-stripped", "stripped")
 COMPARED = {WITHOUT_CFI: WITH_CFI, STRIPPED: STRIPPED_WITH_CFI}
 """The build with which each is compared."""
@@ -77,7 +79,10 @@ def _run(*command: object) -> str:
 
 
 def places(executable: Path, abi: str, count: int, rng: random.Random) -> list[int]:
-    """Return the addresses of random instructions of a program's own functions."""
+    """Return the addresses of random instructions of a program's own functions, no two of which follow each other.
+
+    Where a step ends, or begins, at a breakpoint, LLDB may report that again, or may not.
+    """
     compiler = ABIS[abi].compiler
     objdump = "objdump" if compiler == "gcc" else compiler.replace("-gcc", "-objdump")
     with opened(executable) as binary:
@@ -89,4 +94,5 @@ def places(executable: Path, abi: str, count: int, rng: random.Random) -> list[i
     listed = _run(objdump, "-d", "--section=.text", executable)
     found = [int(address, 16) for address in re.findall(r"^ +([0-9a-f]+):\t", listed, re.MULTILINE)]
     inside = [address for address in found if any(start <= address < end for start, end in own)]
-    return sorted(rng.sample(inside, min(count, len(inside))))
+    apart = inside[rng.randrange(_APART) :: _APART]
+    return sorted(rng.sample(apart, min(count, len(apart))))

@@ -24,6 +24,8 @@ class Count:
     """Number of commands that moved on."""
     moved_elsewhere: int = 0
     """Number of these that ended elsewhere than with CFI."""
+    other_ways: int = 0
+    """Number of runs that did not stop at the same places to their end."""
 
     def add(self, other: Count) -> None:
         """Add another result."""
@@ -34,6 +36,7 @@ class Count:
         return (
             f"{self.stops:4} stops: {self.equal:5} frames equal, {self.wrong:3} wrong, {self.missing:4} missing at"
             f" {self.shorter:3} stops; {self.moves:4} moves, {self.moved_elsewhere:3} elsewhere"
+            + (f"; {self.other_ways} cut off" if self.other_ways else "")
         )
 
 
@@ -49,9 +52,9 @@ def compared(
     for number, (right, other) in enumerate(zip(wanted, found)):
         frames, shown = right["frames"], other["frames"]
         where = f"{title}, stop {number} at {frames[0][0]:#x}"
-        if shown[:1] != frames[:1]:
+        if (shown[:1], other.get("sp")) != (frames[:1], right.get("sp")):
             report(f"{where}: the program has gone another way, to {shown[0][0]:#x}")
-            count.wrong += 1
+            count.other_ways += 1
             return count
         count.stops += 1
         same = next((level for level, pair in enumerate(zip(frames, shown)) if pair[0] != pair[1]), None)
@@ -69,10 +72,11 @@ def compared(
             if right["after"] != other["after"]:
                 count.moved_elsewhere += 1
                 report(f"{where}: {right['move']} ends at {_hex(*other['after'])}, with CFI {_hex(*right['after'])}")
+                count.other_ways += number + 1 < len(wanted)
                 return count
     if len(found) != len(wanted):
         report(f"{title}: {len(found)} stops, with CFI {len(wanted)}")
-        count.wrong += 1
+        count.other_ways += 1
     return count
 
 

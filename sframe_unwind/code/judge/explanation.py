@@ -24,7 +24,7 @@ _MAX_STEPS = 5_000
 
 
 class Origin(NamedTuple):
-    """The instruction that gave something its value."""
+    """The instruction that gave a register or slot its value."""
 
     address: int
     text: str
@@ -109,7 +109,7 @@ class Explainer:
         return said, f"{name} {self._where(place)}", self._thing(place, self._frame.fp)
 
     def _find(self, wanted: tuple[Value, ...], state: State, first: int | None) -> tuple[RegisterRule, Value] | None:
-        """Return the place of one of some values: its own register, the stack, or another register."""
+        """Return a place with one of some values: the register that had it at the entry, a slot, or any register."""
         if first is not None and state.registers[first] in wanted:
             return RegisterRule(first, 0, False), state.registers[first]
         for (base, offset), value in state.slots.items():
@@ -143,7 +143,10 @@ class Explainer:
     # The instruction that is the origin.
 
     def _origin(self, run: Run, block: int, pc: int, thing: Thing) -> int | None:
-        """Return the address of the instruction that last changed something before another instruction is reached."""
+        """Return the address of the last instruction before another one that changed an examined value.
+
+        :param thing: returns the examined value.
+        """
         seen = {(block, pc)}
         waiting = [(block, pc)]
         found: list[int] = []
@@ -161,7 +164,7 @@ class Explainer:
                 elif source not in seen:
                     seen.add(source)
                     waiting.append(source)
-        # Of several paths, the nearest earlier instruction.
+        # If paths have different ones, the nearest earlier instruction is taken.
         earlier = [address for address in found if address < pc]
         return max(earlier) if earlier else min(found, default=None)
 
@@ -194,7 +197,7 @@ class Explainer:
 
 
 def vector_lengths(count: int) -> str:
-    """Return how a multiple of the vector length is written that is added to a place; empty for none."""
+    """Return the text for a multiple of the vector length that is added to a place; empty for 0."""
     return f" {'+' if count > 0 else '-'} {abs(count)} * vg" if count else ""
 
 

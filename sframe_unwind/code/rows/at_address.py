@@ -17,7 +17,7 @@ from sframe_unwind.code.rows.function import Basis, Rows, rule_in
 from sframe_unwind.code.rows.one_file import MAX_SIZE, FileCode
 from sframe_unwind.code.rows.stack_words import FrameValues, words_of
 from sframe_unwind.elf.symbols import Symbols
-from sframe_unwind.errors import SFrameError
+from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.unwind.after_call import follows_call
 from sframe_unwind.unwind.step import Caller, step
 from sframe_unwind.unwind_rule import OUTERMOST, UnwindRule
@@ -92,22 +92,16 @@ class CodeRows:
         if file is None or file.extents.find(address) is not None:
             return self.at(address)
         found: dict[Caller, CodeRow] = {}
-        for start in self._possible_starts(file, address, frame):
+        for start in _possible_starts(file, address, frame):
             row = self._row(Extent(file.before_next(start), FoundBy.FRAME), address)
             caller = None if row is None else _caller(file, row.rule, frame)
-            if row is not None and caller is not None and file.target_before(caller.pc - frame.bias) == start:
+            target = None if caller is None else file.target_before(caller.pc - frame.bias)
+            if row is not None and caller is not None and target is not None and start in file.leads_to(target):
                 found[caller] = row
         if found:
             return next(iter(found.values())) if len(found) == 1 else None
         row = self.at(address)
         return row if row is not None and _is_called_so(file, row, frame) else None
-
-    @staticmethod
-    def _possible_starts(file: FileCode, address: int, frame: FrameValues) -> Iterable[int]:
-        """Return the functions that the frame may be of, the nearest before the address first."""
-        targets = {file.target_before(word) for word in words_of(file.arch, frame)}
-        near = (target for target in targets if target is not None and address - MAX_SIZE < target <= address)
-        return sorted((one for one in near if file.extents.find(one) is None), reverse=True)[:_MOST_TRIED]
 
     def _row(self, extent: Extent, address: int) -> CodeRow | None:
         function, found_by = extent
@@ -134,27 +128,48 @@ class CodeRows:
         return rows
 
 
+def _possible_starts(file: FileCode, address: int, frame: FrameValues) -> Iterable[int]:
+    """Return the functions that the frame may be of, the nearest before the address first.
+
+    They are called before a word on the stack, or are tail calls of what is called there.
+    """
+    targets = {file.target_before(word) for word in words_of(file.arch, frame)} - {None}
+    starts = {start for target in targets if target is not None for start in file.leads_to(target)}
+    near = (one for one in starts if address - MAX_SIZE < one <= address and file.extents.find(one) is None)
+    return sorted(near, reverse=True)[:_MOST_TRIED]
+
+
 def _caller(file: FileCode, rule: UnwindRule, frame: FrameValues) -> Caller | None:
     """Return the caller that a rule gives; ``None``: it cannot be computed."""
     try:
-        return step(
-            rule=rule,
-            arch=file.arch,
-            sp=frame.sp,
-            fp=frame.fp,
-            read_word=frame.read_word,
-            read_register=frame.read_register,
-        )
+        return _step(file, rule, frame)
     except SFrameError:
         return None
 
 
+def _step(file: FileCode, rule: UnwindRule, frame: FrameValues) -> Caller:
+    return step(
+        rule=rule,
+        arch=file.arch,
+        sp=frame.sp,
+        fp=frame.fp,
+        read_word=frame.read_word,
+        read_register=frame.read_register,
+    )
+
+
 def _is_called_so(file: FileCode, row: CodeRow, frame: FrameValues) -> bool:
-    """Return whether the frame's return address follows a call that may be one of the function."""
+    """Return whether the frame's return address follows a call that may be one of the function.
+
+    Where the stack cannot be read, nothing contradicts the row, and it leads to no caller.
+    """
     if row.rule.ra_undefined:
         return True
-    caller = _caller(file, row.rule, frame)
-    if caller is None or not follows_call(file.arch, caller.pc, frame.read):
+    try:
+        caller = _step(file, row.rule, frame)
+    except MemoryReadError:
+        return True
+    except SFrameError:
         return False
     target = file.target_before(caller.pc - frame.bias)
-    return target in (None, row.start)
+    return follows_call(file.arch, caller.pc, frame.read) and (target is None or row.start in file.leads_to(target))

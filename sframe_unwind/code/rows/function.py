@@ -19,12 +19,12 @@ from sframe_unwind.unwind_rule import UnwindRule
 
 
 class Basis(Enum):
-    """What a rule rests on."""
+    """The assumptions of a rule."""
 
     PROVED = "proved"
-    """The code from the entry to the instruction, which is entered by the ABI."""
+    """The function is entered by the ABI; the code from there to the instruction proves the rule."""
     BY_ABI = "by ABI"
-    """On some way there is a call: its callee returns, and preserves what the ABI says."""
+    """There is a call on some path to the instruction; the callee returns, and preserves registers by the ABI."""
 
 
 class FoundRule(NamedTuple):
@@ -82,7 +82,7 @@ class _Rules:
 
 
 def _before_calls(interpreter: Interpreter, run: Run) -> set[int]:
-    """Return the blocks to which no way leads over a call."""
+    """Return the blocks that are reached without a call on any path."""
     after: set[int] = set()
     leads_to: dict[int, set[int]] = {}
     for block, sources in run.sources.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
+from sframe_unwind.code.decode.instruction import PC_RELATIVE, Kind
 from sframe_unwind.code.decode.machines import MACHINES
 from sframe_unwind.code.image.direct_calls import called_before, possible_targets
 from sframe_unwind.code.image.elf_image import exception_tables, image_of
@@ -27,6 +28,8 @@ _MAX_STEPS = 100_000
 """Maximum number of executed instructions for one function."""
 _MOST_FOLLOWED = 10_000
 """Maximum number of instructions that are followed to find the functions of a file; this takes about half a second."""
+_MOST_TAILS = 64
+"""Maximum number of functions to which one leads by tail calls, as far as they are followed."""
 _WINDOW = MAX_SIZE
 """Number of bytes whose possible starts of functions are looked for together."""
 _COLD = ".cold"
@@ -57,6 +60,9 @@ class FileCode:
         self._windows: dict[int, list[int]] = {}
         self._finder: Finder | None = None
         self._followed: list[CodeRange] = []
+        self._unfollowed: list[CodeRange] = []
+        """The functions that tables name, as far as they are not followed yet; the next one is the last."""
+        self._leads_to: dict[int, frozenset[int]] = {}
 
     def _with(self, ranges: CodeRanges) -> Interpreter:
         return Interpreter(
@@ -71,13 +77,12 @@ class FileCode:
     def rows(self, function: CodeRange) -> list[Rows]:
         """Return the rows of a function that a table names; none: nothing is known."""
         parents = list(self._parents(function))
-        if not parents:
-            return self._rows(self._interpreter, function)
         found: dict[int, FoundRule | None] = {}
         for parent in parents:
             followed(self._interpreter, Judge(self._interpreter.frame), parent, found)
         own = {pc: rule for pc, rule in found.items() if function.start <= pc < function.end}
-        return joined(self._interpreter, *function, own)
+        is_entered = not parents or (not own and any(function.start in self.leads_to(one.start) for one in parents))
+        return self._rows(self._interpreter, function) if is_entered else joined(self._interpreter, *function, own)
 
     def rows_of_found(self, function: CodeRange) -> list[Rows]:
         """Return the rows of a function that no table names; none: nothing is known."""
@@ -136,8 +141,36 @@ class FileCode:
             self._windows[window] = [target for target in found if start <= target < end]
         return self._windows[window]
 
+    def leads_to(self, start: int) -> frozenset[int]:
+        """Return where the function at an address leads by direct jumps alone, also through others: itself, tail calls.
+
+        The conditions of the jumps, and the frames with which they are executed, are not examined.
+        """
+        if start not in self._leads_to:
+            found, waiting = {start}, [start]
+            while waiting and len(found) < _MOST_TAILS:
+                new = set(self._jumps_out(waiting.pop())) - found
+                found |= new
+                waiting += new
+            self._leads_to[start] = frozenset(found)
+        return self._leads_to[start]
+
+    def _jumps_out(self, start: int) -> Iterator[int]:
+        """Yield the targets of the direct jumps out of the function at an address."""
+        known = self.extents.find(start)
+        function = self.before_next(start) if known is None else known.function
+        if function.end - function.start > MAX_SIZE or not self.image.is_code(start):
+            return
+        for pc, instruction in self._interpreter.sweeps.sweep(function).instructions.items():
+            targets = [leaving.target for leaving in instruction.exits]
+            if instruction.kind is Kind.JUMP and instruction.target is not None:
+                targets.append(instruction.target)
+            for target in targets:
+                if target[0] == PC_RELATIVE and not function.start <= pc + target[1] < function.end:
+                    yield pc + target[1]
+
     def followed_to(self, address: int) -> CodeRange | None:
-        """Return the function with an address to which calls from the start of the program, or of exports, lead.
+        """Return the function with an address to which calls lead from the start of the program, or other known code.
 
         ``None``: none is found, or following them takes too long.
         """
@@ -148,21 +181,23 @@ class FileCode:
             self._finder = self._new_finder()
         while self._finder.followed < _MOST_FOLLOWED:
             found = self._finder.follow_next()
-            if found is None:
+            if found is not None:
+                self._followed.append(CodeRange(*found))
+                if found[0] <= address < found[1]:
+                    return self._followed[-1]
+            elif self._unfollowed:
+                self._finder.follow(self._unfollowed.pop())
+            else:
                 break
-            self._followed.append(CodeRange(*found))
-            if found[0] <= address < found[1]:
-                return self._followed[-1]
         return None
 
     def _new_finder(self) -> Finder:
         finder = Finder(self.image, self._machine, self._lifter, self._known(), self.before_next)
         entry = self.image.entry_point
-        if entry is not None:
-            first = self.extents.find(entry)
-            if first is not None:
-                finder.follow(first.function)
-            finder.add(entry)
-        for start in self.image.reachable:
+        for start in (*self.image.reachable, *(() if entry is None else (entry,))):
             finder.add(start)
+        first = None if entry is None else self.extents.find(entry)
+        exported = [one for one in self._known() if one.start in self.image.reachable]
+        others = [one for one in self._known() if one.start not in self.image.reachable]
+        self._unfollowed = [*others[::-1], *exported[::-1], *(() if first is None else (first.function,))]
         return finder

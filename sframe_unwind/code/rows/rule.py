@@ -11,9 +11,9 @@ from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
 
 def candidate(frame: Frame, state: State) -> UnwindRule | None:
-    """Return the simplest rule that a state suggests; ``None``: it does not tell where all values are.
+    """Return the simplest rule that a state suggests; ``None``: the place of some value is not known.
 
-    The judge has to prove it: a slot that the state knows may lie where another one may be, too.
+    The judge has to prove the rule, because a store to another slot may have overwritten one that the state has.
     """
     cfa = next(_cfas(frame, state), None)
     if cfa is None:
@@ -38,8 +38,9 @@ def _usual(place: RegisterRule) -> RegisterRule | None:
 def _cfas(frame: Frame, state: State) -> Iterator[RegisterRule]:
     """Yield the ways to compute the CFA, the usual ones first.
 
-    Where calls and saves push, the stack pointer moves often, and a frame pointer that is set up does not.  On other
-    machines, a function moves it once.  Other registers come last: while a callee runs, most are not known.
+    On a machine whose calls and saves push, the stack pointer moves often, so a frame pointer comes first.  On other
+    machines, a function moves the stack pointer once.  Other registers come last: while a callee runs, most of them are
+    not known.
     """
     registers = state.registers
     pushes = frame.ra is None
@@ -72,8 +73,8 @@ def _return_address(frame: Frame, state: State) -> tuple[RegisterRule, bool]:
 def _place(frame: Frame, state: State, own: int | None, wanted: Value) -> RegisterRule:
     """Return where a value is.
 
-    Compilers describe a value by its slot as soon as it is saved, though its register may keep it for a while.  Rows
-    that do the same change less often.  Below the stack pointer, a signal may overwrite a slot.
+    Compilers describe a value by its slot as soon as it is saved, although its register may keep it for a while.  With
+    the same choice, rows change less often.  Slots below the stack pointer do not count: a signal may overwrite them.
 
     :param own: the register that has it at the entry; ``None``: it is in memory.
     """

@@ -24,9 +24,9 @@ _MOST_FOUND = 1 << 20
 def functions_of(image: CodeImage, machine: Machine, lifter: Lifter, known: Iterable[Range]) -> CodeRanges:
     """Return the functions of a file.
 
-    A start is an address that is called, exported, pointed to, or where the program begins.  It counts only if it lies
-    in no known function: code in the middle of one that is called belongs to that function.  A function that is found
-    in this way ends with the last instruction that its code leads to.
+    A start is an address that is called, exported or in a pointer, or at which the program begins.  It counts only if
+    it is in no known function: the address of code in the middle of a known function does not begin another one.  A
+    function that is found in this way ends with the last instruction to which its code leads.
 
     :param known: start and end address (exclusive) of the known functions.
     """
@@ -77,7 +77,7 @@ class Finder:
             self._waiting.append(start)
 
     def follow(self, function: CodeRange) -> Run:
-        """Add what a function calls, note the code whose addresses it computes, and return the run."""
+        """Interpret a function; add its callees and the code whose address it computes, and return the run."""
         self._interpreter.ranges = CodeRanges([function])
         run = self._interpreter.run(function, {function.start: self._interpreter.frame.entry()})
         self.followed += len(self._interpreter.sweep_at(function.start).instructions)

@@ -23,7 +23,7 @@ class FunctionRows(NamedTuple):
     end: int
     """Address after the last byte."""
     pieces: list[Rows]
-    """The code with rows; none: nothing is known."""
+    """The code with rows; empty: no rule is known in the function."""
     instructions: list[int]
     """The addresses of its instructions."""
 
@@ -50,7 +50,7 @@ def rows_of_functions(interpreter: Interpreter, jobs: int = 1) -> Iterator[Funct
             own[function.start] = followed(interpreter, judge, function, elsewhere)
     for function in map(ranges.__getitem__, range(len(ranges))):
         found = own.get(function.start)
-        if found is None:  # it is entered with the frames of other functions, which must agree
+        if found is None:  # the function is entered with the frames of other functions, whose rules must agree
             found = {pc: elsewhere[pc] for pc in range(*function) if pc in elsewhere}
         instructions = list(interpreter.sweep_at(function.start).instructions)
         yield FunctionRows(*function, joined(interpreter, *function, found), instructions)

@@ -23,7 +23,8 @@ def collect(
 ) -> list[dict[str, Any]]:
     """Return the stack at each stop, by pc, and the pc after the commands that move on.
 
-    A frame of a plugin has no registers before LLDB 24, so the stack pointers are not compared.
+    A frame of a plugin has no registers before LLDB 24, so only the innermost frame has an SP, which counts from that of
+    the first stop.
 
     :param places: the addresses of the breakpoints.
     :param count: maximum number of stops.
@@ -37,12 +38,19 @@ def collect(
         target, process = driven.target, driven.target.GetProcess()
         points = {address: target.BreakpointCreateByAddress(address) for address in places}
         hits: dict[int, int] = {}
+        base: int | None = None
         while len(found) < count and _goes_on(driven, "continue"):
             pc = driven.thread.GetFrameAtIndex(0).GetPC()
             hits[pc] = hits.get(pc, 0) + 1
             if hits[pc] == _MOST_HITS and pc in points:
                 target.BreakpointDelete(points[pc].GetID())
-            stop: dict[str, Any] = {"frames": _frames(driven.thread), "move": moves[len(found) % len(moves)]}
+            sp = driven.thread.GetFrameAtIndex(0).GetSP()
+            base = sp if base is None else base
+            stop: dict[str, Any] = {
+                "sp": sp - base,
+                "frames": _frames(driven.thread),
+                "move": moves[len(found) % len(moves)],
+            }
             if stop["move"]:
                 stop["after"] = _frames(driven.thread)[:1] if _goes_on(driven, stop["move"]) else []
                 # With or without a plugin, LLDB may report a breakpoint to which a step has led, or may not.

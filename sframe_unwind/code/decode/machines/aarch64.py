@@ -1,4 +1,4 @@
-"""AArch64; its instructions are little-endian in both byte orders of data."""
+"""AArch64: the facts that VEX lacks or has wrong.  Instructions are little-endian in both byte orders of data."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ _BYTES = {"b": 1, "h": 2, "w": 4, "x": 8, "s": 4, "d": 8, "q": 16}
 _TAGGED = {"stg": 16, "stzg": 16, "st2g": 32, "stz2g": 32}
 """Bytes of memory that get a tag, and for some a value; these instructions write none of the registers they name."""
 _TAGGING = ("stg", "st2g")
-"""Those that leave the memory as it is."""
+"""Those among them that do not change the memory itself."""
 _COPYING = re.compile(r"cpyf?[pme]|setg?[pme]")
 """Mnemonics of instructions that copy and fill memory, which QEMU does not know yet."""
 _MOVING_PARTS = re.compile(r"\w+n2$|ins$|f?mov|ext$|zip|uzp|trn|tb[lx]$|dup$|orr$|eor$|and$|bi[cft]$|bsl$")
