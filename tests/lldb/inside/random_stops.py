@@ -23,8 +23,8 @@ def collect(
 ) -> list[dict[str, Any]]:
     """Return the stack at each stop, by pc, and the pc after the commands that move on.
 
-    A frame of a plugin has no registers before LLDB 24, so only the innermost frame has an SP, which counts from that of
-    the first stop.
+    A frame of a plugin has no registers before LLDB 24.  So only the innermost frame has an SP, which counts from that
+    of the first stop.
 
     :param places: the addresses of the breakpoints.
     :param count: maximum number of stops.
