@@ -88,7 +88,8 @@ class PlanTable:
         plan = planner.plan(settings, pc)
         if process.kernel is not None:
             plan = self._in_entry_code(plan, pc)
-        if self._prover is None or not self._prover.is_exhausted:
+        # Another frame with this pc may show where its function begins.
+        if not plan.untold and (self._prover is None or not self._prover.is_exhausted):
             self.known[pc] = plan
         return plan
 

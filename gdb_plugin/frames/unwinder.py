@@ -150,7 +150,7 @@ class SFrameUnwinder(Unwinder):
         if plan.untold:
             return (
                 None
-                if not level and self._is_just_entered(frame, process, sp, fp)
+                if not level and self._is_just_entered(process, sp)
                 else outermost_info(frame, registers, process.arch, sp, entry_of(pc) or pc)
             )
         if plan.outermost is not None:
@@ -175,13 +175,13 @@ class SFrameUnwinder(Unwinder):
         return None
 
     @staticmethod
-    def _is_just_entered(frame: gdb.PendingFrame, process: Process, sp: int, fp: int) -> bool:
-        """Return whether a call may just have led to the innermost frame, as GDB assumes where nothing tells."""
+    def _is_just_entered(process: Process, sp: int) -> bool:
+        """Return whether a call may just have led to the innermost frame, as GDB assumes where nothing tells.
+
+        A return address register tells nothing: it keeps the last address after the return.
+        """
         process.read_word.forget()
-        reader = process.registers(frame).reader(frame)
-        rule = process.arch.call_rule
-        caller = step(rule=rule, arch=process.arch, sp=sp, fp=fp, read_word=process.read_word, read_register=reader)
-        return may_return_to(process.arch, caller.pc, read)
+        return process.arch.ra is None and may_return_to(process.arch, process.read_word(sp), read)
 
     @staticmethod
     def _begins(frame: gdb.PendingFrame, unwinding: Unwinding, last: LastFrame, level: int, pc: int) -> bool:

@@ -40,6 +40,7 @@ def fallback(process: Process, native: NativeStack, read_word: ReadWord) -> Fall
             or code.unwind(registers, interrupted, read_register)
             or _unless_refuted(process, registers, interrupted, other.unwind(registers, interrupted, read_register))
             or signal_frame.unwind(process.arch, process.read, read_word, registers)
+            or _end_if_untold(process, registers, interrupted)
             or cfi.unwind(registers, interrupted, read_register if interrupted else None)
             or (entry_code.unwind_leaf(registers, interrupted, read_register) if entry_code is not None else None)
         )
@@ -50,13 +51,21 @@ def fallback(process: Process, native: NativeStack, read_word: ReadWord) -> Fall
 def _unless_refuted(
     process: Process, registers: Registers, interrupted: bool, by_lldb: UnwindResult | None
 ) -> UnwindResult | None:
-    """Return LLDB's result; where only the code could tell where the frame is, LLDB guesses, and may be wrong.
+    """Return LLDB's result; ``None``: it is a guess that leads to an address to which no function returns.
 
-    The stack then ends, unless the caller's pc is one to which functions return.
+    LLDB guesses where only the code could tell where the frame is.  For the innermost frame, it may take the return
+    address from its register, which keeps the last one after the return.
     """
-    if by_lldb is None or by_lldb.caller is None:
+    if by_lldb is None or by_lldb.caller is None or not _is_untold(process, registers, interrupted):
         return by_lldb
-    is_guess = is_untold(process.modules, lookup_address(registers.pc, interrupted))
-    if not is_guess or may_return_to(process.arch, by_lldb.caller.pc, process.read):
-        return by_lldb
-    return UnwindResult(None, False, None, end=UNTOLD)
+    by_register = interrupted and process.arch.ra is not None
+    return by_lldb if not by_register and may_return_to(process.arch, by_lldb.caller.pc, process.read) else None
+
+
+def _end_if_untold(process: Process, registers: Registers, interrupted: bool) -> UnwindResult | None:
+    """Return the end of the stack where only the code could tell where the frame is."""
+    return UnwindResult(None, False, None, end=UNTOLD) if _is_untold(process, registers, interrupted) else None
+
+
+def _is_untold(process: Process, registers: Registers, interrupted: bool) -> bool:
+    return is_untold(process.modules, lookup_address(registers.pc, interrupted))
