@@ -20,12 +20,15 @@ from sframe_unwind.survey.store import Store
 
 PART = "survey"
 FASTER = Target(1.7, at_least=True)
+"""Wall-clock time with one process over that with two."""
 GROWTH = Target(1.2)
+"""Processor time of one of many files over that of one of few."""
 MEMORY = Target(1000)
+"""Peak memory of a process in megabytes."""
 ROUNDS = 3
 CODE, PLAIN = SurveyPlan(convert=True, code=True), SurveyPlan(convert=True)
 LIBRARIES, LARGEST = 60, 80_000
-"""How many of the system's libraries are interpreted, and bytes of the largest."""
+"""How many of the system's libraries are surveyed with their code, and the size limit of each in bytes."""
 FEW, MANY = 100, 2000
 """Files of the two surveys whose cost is compared."""
 

@@ -197,7 +197,7 @@ class Extents:
             starts = array("Q", map(starts.__getitem__, self.order))
             sizes = array("Q", map(sizes.__getitem__, self.order))
         self.starts: Sequence[int] = starts
-        self._sizes = sizes
+        self.sizes: Sequence[int] = sizes
         self._reach = array("Q", map(sub, accumulate(map(add, starts, sizes), max), starts))
         """For each number, the distance by which the ranges up to it reach beyond its start, in bytes."""
 
@@ -206,17 +206,17 @@ class Extents:
 
     def __getitem__(self, number: int) -> Range:
         start = self.starts[number]
-        return start, start + self._sizes[number]
+        return start, start + self.sizes[number]
 
     def __iter__(self) -> Iterator[Range]:
-        return zip(self.starts, map(add, self.starts, self._sizes))
+        return zip(self.starts, map(add, self.starts, self.sizes))
 
     def overlapping(self, start: int, end: int) -> list[int]:
         """Return the numbers of the ranges that overlap ``[start, end)``, ascending."""
         found = []
         at = bisect_left(self.starts, end) - 1
         while at >= 0 and start < self.starts[at] + self._reach[at]:
-            if start < self.starts[at] + self._sizes[at]:
+            if start < self.starts[at] + self.sizes[at]:
                 found.append(at)
             at -= 1
         return found[::-1]

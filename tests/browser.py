@@ -19,6 +19,12 @@ FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1200,900"),
 )
+WAITING = "--virtual-time-budget=20000000"
+"""The browser waits for what the page does after it has loaded.
+
+Its clock runs ahead while nothing is to be done, so the milliseconds are a number of polls.  On a busy machine, there
+are many of them before another thread of the browser has done its part.
+"""
 DARK = "--blink-settings=preferredColorScheme=0"
 
 PIXELS = """

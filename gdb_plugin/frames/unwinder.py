@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Callable, NamedTuple
 
 import gdb
 from gdb.unwinder import Unwinder
 
-from gdb_plugin.frames.answer import caller_info, outermost_info, save_all, save_others
+from gdb_plugin.frames.answer import caller_info, other_values, outermost_info, save_all, save_others
 from gdb_plugin.frames.entry_code import entry_code_info
 from gdb_plugin.frames.frame_history import LastFrame
 from gdb_plugin.frames.frame_names import FrameNames
@@ -22,7 +23,7 @@ from gdb_plugin.process.registers import Registers
 from gdb_plugin.version import TELLS_PC
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.debugger.settings import OFF, Settings
-from sframe_unwind.errors import MemoryReadError, SFrameError, StepError
+from sframe_unwind.errors import SFrameError
 from sframe_unwind.unwind import walk
 from sframe_unwind.unwind.code_fallback import may_return_to
 from sframe_unwind.unwind.step import Caller, check_outward, step, value_of
@@ -261,18 +262,14 @@ def _step(asked: _Asked, rule: UnwindRule, interrupted: bool | None) -> Caller:
 
 def _other_values(asked: _Asked, claim: Claim, caller: Caller) -> dict[int, int | None]:
     """Return the caller's registers whose places the unwind data has; ``None``: a value cannot be read."""
-    values: dict[int, int | None] = {}
     process, reader = asked.process, asked.registers.reader(asked.frame)
-    for number, place in claim.others or ():
-        values[number] = None
-        with suppress(MemoryReadError, StepError):
-            values[number] = value_of(
-                rule=place,
-                arch=process.arch,
-                cfa=caller.cfa,
-                sp=asked.sp,
-                fp=asked.fp,
-                read_word=process.read_word,
-                read_register=reader,
-            )
-    return values
+    evaluate = partial(
+        value_of,
+        arch=process.arch,
+        cfa=caller.cfa,
+        sp=asked.sp,
+        fp=asked.fp,
+        read_word=process.read_word,
+        read_register=reader,
+    )
+    return other_values(claim.others or (), evaluate)

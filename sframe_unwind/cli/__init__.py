@@ -41,6 +41,7 @@ SUMMARIES = {
         " it breaks"
     ),
     "convert": "make SFrame from DWARF CFI or another version of SFrame, or DWARF CFI from SFrame",
+    "annotate": "write the .cfi_* directives for functions in assembly that have none, from their machine code",
     "survey": "survey whole distributions: sizes, coverage, correctness, and why code is left out",
     "perf": "unwind the samples of a recording by SFrame, by frame pointers and by DWARF CFI",
     "backtrace": (

@@ -11,7 +11,7 @@ another machine, if the files that it names are found here.  The stack of each s
   sframe+fp     SFrame, and frame pointers where SFrame has no row
   sframe+dwarf  SFrame, and DWARF CFI where SFrame has no row
   sframe+code   SFrame, and the machine code where SFrame has no row (only with --method; extra "code")
-  code          the machine code (likewise)
+  code          the machine code (only with --method; extra "code")
   dwarf         DWARF CFI; the others are compared with it
   dwarf+fp      DWARF CFI, and frame pointers where there is none
 

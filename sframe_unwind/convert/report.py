@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from sframe_unwind.convert.kinds import TITLES, Share
+from sframe_unwind.convert.kinds import DWARF, TITLES, Share
 from sframe_unwind.errors import counted
 from sframe_unwind.translation.compact import Compact
 from sframe_unwind.translation.description import Loss
@@ -17,6 +17,11 @@ class Named(NamedTuple):
     loss: Loss
     name: str
     """Empty: no symbol covers it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as ``convert --json`` prints it."""
+        start, end, reason = self.loss
+        return {"address": start, "size": end - start, "function": self.name, "reason": reason}
 
     def __str__(self) -> str:
         return f"{self.loss.start:#x} {self.name}".rstrip() + f" ({self.loss.reason})"
@@ -50,6 +55,8 @@ class Report(NamedTuple):
     """How the section was made smaller; ``None``: it was not."""
     shares: tuple[Share, ...] = ()
     """The part of each kind of unwind data, if the machine code was used."""
+    replaced: tuple[Named, ...] = ()
+    """The functions whose CFI the code proves wrong, and in what."""
 
     @property
     def is_whole(self) -> bool:
@@ -58,14 +65,20 @@ class Report(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return it as ``convert --json`` prints it."""
-        lost = [
-            {"address": loss.start, "size": loss.end - loss.start, "function": name, "reason": loss.reason}
-            for loss, name in self.losses
-        ]
+        lost = [named.to_json() for named in self.losses]
+        replaced = {"replaced": [named.to_json() for named in self.replaced]} if self.replaced else {}
         kept = self._asdict()
         kept.pop("shares")
-        shares = {"shares": [share._asdict() for share in self.shares]} if self.shares else {}
-        return {**kept, "losses": lost, "problems": list(self.problems), "compact": self._compact_json(), **shares}
+        kept.pop("replaced")
+        shares = {"shares": [share.to_json() for share in self.shares]} if self.shares else {}
+        return {
+            **kept,
+            "losses": lost,
+            "problems": list(self.problems),
+            "compact": self._compact_json(),
+            **shares,
+            **replaced,
+        }
 
     def _compact_json(self) -> dict[str, Any] | None:
         compact = self.compact
@@ -107,8 +120,9 @@ class Report(NamedTuple):
         addresses = counted(self.addresses_compared, "address")
         yield f"  proved: the same CFA, return address and frame pointer at each of {addresses}"
         for share in self.shares:
-            pieces = counted(share.functions, "function")
-            yield f"  from {TITLES[share.kind]}: {pieces}, {counted(share.code_bytes, 'byte')} of code"
+            yield f"  {share}"
+        for named in self.replaced:
+            yield f"  not from {TITLES[DWARF]}, which the code proves wrong: {named}"
         yield from self._compact_lines()
         if self.hint:
             yield f"  {self.hint}"

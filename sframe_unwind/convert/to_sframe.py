@@ -208,4 +208,5 @@ def _report(output: PathLike, binary: ElfBinary, conversion: Conversion, compare
         else "",
         compact=compact,
         shares=source.shares,
+        replaced=named_losses(binary, source.replaced),
     )

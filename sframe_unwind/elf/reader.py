@@ -9,7 +9,6 @@ import errno
 import io
 import os
 import stat
-import weakref
 from collections.abc import Callable
 from typing import Any, BinaryIO, Union, cast
 
@@ -88,6 +87,8 @@ class FileReader:
 
     def __init__(self, path: PathLike) -> None:
         self._descriptor = open_descriptor(path)
+        import weakref  # dump reads the whole section at once
+
         weakref.finalize(self, os.close, self._descriptor)
 
     def read(self, offset: int, size: int) -> bytes:

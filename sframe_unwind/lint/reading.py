@@ -89,7 +89,7 @@ class Rest(NamedTuple):
     """Section offset, in bytes."""
     why: str
     is_first: bool
-    """The section has no table."""
+    """Whether the section has no table."""
 
 
 def tables(data: bytes) -> tuple[list[TableReading], Rest | None]:
@@ -154,11 +154,11 @@ class RowReader:
         self._left = _MAX_ROWS + len(data) // fre.MIN_ROW_SIZE
 
     def rows(self, table: TableReading, entry: Entry) -> tuple[list[RawRow], RawRow | None, RawRow | None]:
-        """Return the rows of a function, and the first rows outside the FRE sub-section and outside the section.
+        """Return the rows of a function, its first row outside the FRE sub-section, and its first outside the section.
 
-        The latter two are rows without bytes.  A row whose words have the invalid size is the last one, because the
-        start of the next one is unknown; if it is outside the FRE sub-section, the next one counts as outside the
-        section.
+        The latter two are ``None`` if there is no such row; their bytes are not read.  A row whose words have the
+        invalid size is the last one, because the start of the next one is unknown; if it is outside the FRE
+        sub-section, the next one counts as outside the section.
 
         :param entry: an FDE with attributes and a known FRE type.
         :raises FormatError: too many functions of the section claim the same rows.

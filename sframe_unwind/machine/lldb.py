@@ -36,7 +36,7 @@ def probe(program: str, environment: Mapping[str, str]) -> tuple[Finding, ...]:
 
 
 def _python(program: str, environment: Mapping[str, str]) -> tuple[Finding, Finding]:
-    """Return which Python it has, and whether that has the base class of the plugin's provider of frames."""
+    """Return whether it has Python, and whether that has the base class of the plugin's provider of frames."""
     done = run([program, "--no-lldbinit", "--batch", "-o", f"script {_ASKED}"], environment)
     version = done.after("@python") or ""
     found = python_version(version)

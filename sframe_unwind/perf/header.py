@@ -30,8 +30,6 @@ class Header(NamedTuple):
 
     byteorder: ByteOrder
     """``"little"`` or ``"big"``."""
-    is_pipe: bool
-    """The recording was written to a pipe: attributes and features are records."""
     attributes: tuple[Attributes, ...]
     records: FileSection
     features: tuple[tuple[int, FileSection], ...]
@@ -50,8 +48,8 @@ def read_header(source: Source) -> Header:
     if byteorder is None:
         raise FormatError(f"not a recording of perf: the file begins with {head[:8].hex() or 'too few bytes'}")
     size = Cursor(head[8:], byteorder, "the header").u64()
-    if size == _PIPE_SIZE:
-        return Header(byteorder, True, (), FileSection(_PIPE_SIZE, source.size - _PIPE_SIZE), ())
+    if size == _PIPE_SIZE:  # written to a pipe: attributes and features are records
+        return Header(byteorder, (), FileSection(_PIPE_SIZE, source.size - _PIPE_SIZE), ())
     if size != _SIZE:
         raise FormatError(f"size of the header is {size}, expected {_PIPE_SIZE} or {_SIZE}", 8, SECTION)
     cursor = Cursor(source.read(0, _SIZE, "the header"), byteorder, "the header")
@@ -65,13 +63,12 @@ def read_header(source: Source) -> Header:
     if missing:
         return Header(
             byteorder=byteorder,
-            is_pipe=False,
             attributes=events,
             records=FileSection(records.offset, records.size - missing),
             features=(),
             missing=missing,
         )
-    return Header(byteorder, False, events, records, tuple(_features(source, records, flags, byteorder)))
+    return Header(byteorder, events, records, tuple(_features(source, records, flags, byteorder)))
 
 
 def _section(cursor: Cursor) -> FileSection:

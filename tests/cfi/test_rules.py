@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from sframe_unwind.cfi import row, rules
+from sframe_unwind.cfi import rules
+from sframe_unwind.cfi.expression import evaluate
 from sframe_unwind.cfi.records import Fde, Records
 from sframe_unwind.cfi.row import Expression
 from sframe_unwind.cfi.rules import CfiRules
@@ -49,13 +50,12 @@ def test_expression_is_evaluated_for_the_bits_that_it_uses(
     expression: bytes, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evaluated: list[int] = []
-    evaluate = row.evaluate
 
     def counting(code: bytes, pc: int, *rest: Any) -> Any:
         evaluated.append(pc)
         return evaluate(code, pc, *rest)
 
-    monkeypatch.setattr(row, "evaluate", counting)
+    monkeypatch.setattr("sframe_unwind.cfi.row.evaluate", counting)
     fde = entry(with_cfa(expression))
     CfiRules(AMD64).of(fde, fde.start, fde.end)
     # The first evaluation finds out that the rule depends on the address.
@@ -94,4 +94,4 @@ def test_tables_are_forgotten_when_they_are_many(monkeypatch: pytest.MonkeyPatch
     for offset in (16, 24, 32, 16, 24, 32):
         fde = entry(b"\x41\x0e" + bytes([offset]))
         _, said = known.of(fde, fde.start, fde.end)
-        assert [one.cfa.offset for one in said if not isinstance(one, rules.NoRule)] == [8, offset]
+        assert [one.cfa and one.cfa.offset for one in said if not isinstance(one, rules.NoRule)] == [8, offset]

@@ -67,6 +67,7 @@ def test_item_44_file_that_bolt_has_rewritten(debugger: Debugger, tmp_path: Path
     assert "rewritten by BOLT" in said
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_item_45_compressed_cfi_that_only_gdb_can_read(debugger: Debugger, tmp_path: Path) -> None:
     executable = compressed("zstd")(tmp_path)
     lines = ("break leaf", "run", "up", "info locals", "info registers rbx rbp r12", "up", "info registers rbx")

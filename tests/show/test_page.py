@@ -15,15 +15,13 @@ from sframe_unwind.report.listing import Listing, Row
 from sframe_unwind.report.rule_cells import RuleCells
 from sframe_unwind.show.file import ShownFile
 from sframe_unwind.show.page import page
-from tests.browser import DARK, NARROW, render
+from tests.browser import DARK, NARROW, WAITING, render
 from tests.elf.objects import run, tools_for
 from tests.missing import package_needed
 from tests.samples.build import build
 
 NASTY = "</script><img src=x onerror=alert(1)>&amp;<!--"
 """A name of a function that would be part of the page if it were not escaped."""
-WAITING = "--virtual-time-budget=20000"
-"""The browser waits for what the page does after it has loaded."""
 HELPERS = """
     const text = (name) => byId(name).textContent;
     const lines = () => [...document.querySelectorAll("#listing tbody tr")].map((row) => row.textContent.trim());

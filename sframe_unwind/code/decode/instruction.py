@@ -41,7 +41,7 @@ CHOICE = 12
 UNKNOWN = 13
 """Nothing follows: any value."""
 SIGN = 14
-"""``operand``: a return address gets its authentication code."""
+"""``operand, key``: a return address gets its authentication code, by the A key (0) or the B key (1)."""
 STRIP = 15
 """``operand, checked``: a return address loses its authentication code; if that is checked, it must have one."""
 SHIFT_RIGHT = 16

@@ -102,6 +102,15 @@ class CodeImage:
         section = self.section(address)
         return section is not None and section.executable
 
+    def bytes_at(self, address: int, size: int) -> bytes:
+        """Return the bytes at an address; fewer at the end of a section, and none outside of all."""
+        section = self.section(address)
+        return (
+            b""
+            if section is None
+            else bytes(section.contents[address - section.start : address - section.start + size])
+        )
+
     def read(self, address: int, size: int) -> int | None:
         """Return the unsigned number that is at an address when the program starts."""
         address &= _BEYOND - 1

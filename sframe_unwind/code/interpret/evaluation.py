@@ -31,6 +31,7 @@ from sframe_unwind.code.interpret.values import (
     OTHER_BASE,
     REPLACED,
     SIGNED,
+    SIGNED_BY_B,
     STACK_BASE,
     SYMBOL,
     UNKNOWN,
@@ -227,7 +228,7 @@ class Evaluator(Expressions):
             return
         if not self._frame.is_followed(value[0]):
             old = slots.pop(address, None)
-            if old in (self._frame.return_address, SIGNED):
+            if old in (self._frame.return_address, SIGNED, SIGNED_BY_B):
                 slots[address] = REPLACED
                 self.has_replaced = True
         elif len(slots) < _MAX_SLOTS:

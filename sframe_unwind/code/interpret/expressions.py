@@ -41,7 +41,7 @@ from sframe_unwind.code.interpret.values import (
     NUMBER,
     OTHER,
     OTHER_BASE,
-    SIGNED,
+    SIGNED_BASE,
     STACK_BASE,
     SYMBOL,
     TABLE_BASE,
@@ -143,12 +143,12 @@ class Expressions:
             return self._opaque(value) if expression[2] < _BITS_OF_BYTE else self._part(value)
         if kind == SIGN:
             value = self.value(expression[1], state, pc)
-            return SIGNED if value == self._frame.return_address else self._opaque(value)
+            return (SIGNED_BASE, expression[2]) if value == self._frame.return_address else self._opaque(value)
         if kind == STRIP:
             value = self.value(expression[1], state, pc)
             if value == self._frame.return_address and expression[2]:
                 return UNKNOWN
-            return self._frame.return_address if value == SIGNED else value
+            return self._frame.return_address if value[0] == SIGNED_BASE else value
         if kind == SCALED:
             return self._scaled(self.value(expression[1], state, pc), expression[2])
         return UNKNOWN

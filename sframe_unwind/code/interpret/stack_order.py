@@ -173,7 +173,8 @@ def weakened(known: Tops, base: int, other: Tops, value: Value) -> Value | None:
 def highest(left: tuple[Tops, Value], right: tuple[Tops, Value], renewed: int) -> Value | None:
     """Return an upper bound of two stack addresses.
 
-    :param left: the bounds in the first state, and its address; ``right`` likewise.
+    :param left: the bounds in the first state, and its address.
+    :param right: the same of the second state.
     :param renewed: a base that begins to name another stack pointer, and cannot be used.
     """
     for base in (right[1][0], left[1][0], CFA):

@@ -52,7 +52,8 @@ _TOP: Final = (1 << REACH_SHIFT) - 1
 RETURN_ADDRESS: Final[Value] = (RETURN_BASE, 0)
 """The return address, if no register holds it at the entry."""
 SIGNED: Final[Value] = (SIGNED_BASE, 0)
-"""The return address with its authentication code."""
+SIGNED_BY_B: Final[Value] = (SIGNED_BASE, 1)
+"""The return address with its authentication code, by the A key or the B key."""
 
 CLOBBERED: Final[Value] = (CLOBBERED_BASE, 0)
 REPLACED: Final[Value] = (REPLACED_BASE, 0)

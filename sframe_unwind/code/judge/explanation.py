@@ -11,7 +11,19 @@ from sframe_unwind.code.decode.instruction import HIGH
 from sframe_unwind.code.interpret.interpretation import Interpreter
 from sframe_unwind.code.interpret.run import Run
 from sframe_unwind.code.interpret.state import State
-from sframe_unwind.code.interpret.values import CFA, OTHER, SIGNED, UNKNOWN, Slot, Value, length_count, on_stack, plus
+from sframe_unwind.code.interpret.values import (
+    CFA,
+    OTHER,
+    SIGNED,
+    SIGNED_BASE,
+    SIGNED_BY_B,
+    UNKNOWN,
+    Slot,
+    Value,
+    length_count,
+    on_stack,
+    plus,
+)
 from sframe_unwind.code.interpret.walk import walk
 from sframe_unwind.report.notation import describe_register_rule
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
@@ -89,12 +101,12 @@ class Explainer:
 
     def _ra(self, rule: UnwindRule, state: State) -> tuple[str, str, Thing]:
         said = self._saved(rule.ra, "unchanged") + (", signed" if rule.ra_signed else "")
-        wanted = (self._frame.return_address, SIGNED)
+        wanted = (self._frame.return_address, SIGNED, SIGNED_BY_B)
         found = self._find(wanted, state, self._frame.ra)
         if found is None:
             return said, "the return address is lost", self._thing(rule.ra, self._frame.ra)
         place, value = found
-        code = "return address " + self._where(place) + (", signed" if value == SIGNED else "")
+        code = "return address " + self._where(place) + (", signed" if value[0] == SIGNED_BASE else "")
         return said, code, self._thing(place, self._frame.ra)
 
     def _fp(self, rule: UnwindRule, state: State) -> tuple[str, str, Thing]:

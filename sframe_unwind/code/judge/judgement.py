@@ -15,6 +15,7 @@ from sframe_unwind.code.interpret.values import (
     CLOBBERED,
     OTHER,
     SIGNED,
+    SIGNED_BASE,
     STACK_BASE,
     UNKNOWN,
     UNKNOWN_BASE,
@@ -109,6 +110,11 @@ def plain(rule: RowRule) -> UnwindRule | None:
     if isinstance(rule, (SumRule, ScaledRule)):
         return rule.rule
     return rule if isinstance(rule, UnwindRule) else None
+
+
+def _has(state: State, value: Value) -> bool:
+    """Return whether some register or slot is known to have a value."""
+    return value in state.registers.values() or value in state.slots.values()
 
 
 class Judge:
@@ -213,7 +219,9 @@ class Judge:
 
     def _frame_pointer(self, rule: UnwindRule, state: State, cfas: Sequence[Value], scale: int) -> Judgement:
         frame = self._frame
-        if rule.fp in (UNDEFINED, COMPUTED):
+        if rule.fp == UNDEFINED:
+            return Judgement.UNKNOWN if _has(state, frame.entry_fp) else Judgement.PROVED
+        if rule.fp == COMPUTED:
             return Judgement.UNKNOWN
         if rule.fp is None:
             return self._compare(state.registers[frame.fp], frame.entry_fp)
@@ -246,6 +254,6 @@ class Judge:
 
     @staticmethod
     def _compare(value: Value, wanted: Value) -> Judgement:
-        if value == wanted:
+        if value == wanted or value[0] == wanted[0] == SIGNED_BASE:  # a rule does not have the key
             return Judgement.PROVED
         return Judgement.UNKNOWN if is_open(value[0]) else Judgement.WRONG

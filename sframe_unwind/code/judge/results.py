@@ -13,7 +13,7 @@ from sframe_unwind.code.judge.judgement import PROVED, Judgement, Judgements
 
 
 class ProvedAt(Mapping[int, Judgements]):
-    """Verdicts on instructions at all of which a table is proved.
+    """The verdicts on instructions at which a table is proved throughout.
 
     :param addresses: of the instructions.
     """
@@ -94,7 +94,7 @@ class Results:
         return None if found is None else found.at(start)
 
     def called(self, start: int) -> list[int]:
-        """Return the starts of the functions that one with a result calls."""
+        """Return the starts of the callees of a function that has a result."""
         at = self._number(start)
         first, end = self._calls[2 * at : 2 * at + 2]
         return [self._ranges.starts[one] for one in self._called[first:end]]

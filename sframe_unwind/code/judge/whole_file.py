@@ -53,13 +53,15 @@ def check_functions(
     return _assembled(checker, chosen, jobs, progress).verdict(chosen if reported is None else reported)
 
 
-def learned(checker: Checker, jobs: int = 1) -> set[int]:
+def learned(checker: Checker, jobs: int = 1, only: Sequence[int] | None = None) -> set[int]:
     """Tell the interpreter the effects of the functions of a file on their callers.
 
     :param jobs: number of processes.
+    :param only: the numbers of the functions to examine, ascending; ``None``: all.
     :return: the starts of functions that are parts of others: they are entered with another function's frame.
     """
-    return _assembled(checker, range(len(checker.interpreter.ranges)), jobs).parts()
+    chosen = range(len(checker.interpreter.ranges)) if only is None else only
+    return _assembled(checker, chosen, jobs).parts()
 
 
 def _assembled(checker: Checker, chosen: Sequence[int], jobs: int, progress: Progress | None = None) -> _Assembly:

@@ -21,7 +21,13 @@ _MOST_FOUND = 1 << 20
 """Maximum number of functions that are found by following calls."""
 
 
-def functions_of(image: CodeImage, machine: Machine, lifter: Lifter, known: Iterable[Range]) -> CodeRanges:
+def functions_of(
+    image: CodeImage,
+    machine: Machine,
+    lifter: Lifter,
+    known: Iterable[Range],
+    starts: Iterable[int] | None = None,
+) -> CodeRanges:
     """Return the functions of a file.
 
     A start is an address that is called, exported or in a pointer, or at which the program begins.  It counts only if
@@ -29,11 +35,13 @@ def functions_of(image: CodeImage, machine: Machine, lifter: Lifter, known: Iter
     function that is found in this way ends with the last instruction to which its code leads.
 
     :param known: start and end address (exclusive) of the known functions.
+    :param starts: further addresses at which functions are known to start; where they end is not known.  An address
+        that the code computes then begins no other function: assembly has data among its code.  ``None``: it may.
     """
     known = [one for one in known if image.is_code(one[0])]
     known += [(plt.start, plt.end) for plt in image.plts]
-    first = [*image.reachable, *((image.entry_point,) if image.entry_point is not None else ())]
-    finder = Finder(image, machine, lifter, known)
+    first = [*(starts or ()), *image.reachable, *((image.entry_point,) if image.entry_point is not None else ())]
+    finder = Finder(image, machine, lifter, known, takes_computed=starts is None)
     for start, end in known:
         finder.follow(CodeRange(start, end))
     for start in first:
@@ -45,8 +53,9 @@ class Finder:
     """Follows calls to code that belongs to no known function.
 
     :param known: the known functions.
-    :param before_next: returns the code from a start to where another function may begin; ``None``: code that belongs
-        to no known function reaches to the next start that was found.
+    :param before_next: returns the code from a start to the address at which another function may begin; ``None``: code
+        that belongs to no known function reaches to the next start that was found.
+    :param takes_computed: an address that the code computes may begin a function.
     """
 
     def __init__(
@@ -56,8 +65,10 @@ class Finder:
         lifter: Lifter,
         known: Iterable[Range],
         before_next: Callable[[int], CodeRange] | None = None,
+        takes_computed: bool = True,
     ) -> None:
         self._image = image
+        self._takes_computed = takes_computed
         self._before_next = before_next
         self._known = RangeMap((start, end, None) for start, end in known)
         self._waiting: list[int] = []
@@ -99,8 +110,9 @@ class Finder:
         if end is None:
             return
         pc, state = end
-        values = {value for base, value in state.registers.values() if base == NUMBER} - after_system_calls
-        self._taken.update(value for value in values if value > 0 and self._image.is_code(value))
+        if self._takes_computed:
+            values = {value for base, value in state.registers.values() if base == NUMBER} - after_system_calls
+            self._taken.update(value for value in values if value > 0 and self._image.is_code(value))
         found = sweep.instruction(pc)
         if found.kind is Kind.JUMP and found.target is not None and found.target[0] == PC_RELATIVE:
             target = pc + found.target[1]
@@ -111,7 +123,7 @@ class Finder:
         """Return the extents of the functions that were found."""
         while self.follow_next() is not None:
             pass
-        for start in sorted(self._found):  # some began before it was known where the next one does
+        for start in sorted(self._found):  # when some were found, the start of the next one was not known yet
             self._follow_found(start)
         return sorted(self._found.items())
 

@@ -44,6 +44,7 @@ from sframe_unwind.code.decode.machines.base import (
     Machine,
     conditional_jump,
     jump,
+    named,
     trap,
     writing,
 )
@@ -332,6 +333,7 @@ MACHINE = Machine(
     reference=reference,
     disassembler=("CS_ARCH_X86", "CS_MODE_64"),
     moves_parts=_MOVING_PARTS.match,
+    directive_name=named(amd64.ARCH, "%"),
     has_access=True,
     plt_entry_sizes=(16,),
 )

@@ -160,6 +160,8 @@ Such a call leaves its return address in another register than the ABI's: ``bras
     """Names of capstone's constants for architecture and mode."""
     moves_parts: Callable[[str], object]
     """Returns whether a mnemonic of capstone is that of an instruction that moves elements of vector registers."""
+    directive_name: Callable[[int], str]
+    """Returns a register as ``.cfi_*`` directives of GNU as have it."""
     has_access: bool
     """Whether capstone knows which operands an instruction writes."""
     plt_entry_sizes: tuple[int, ...]
@@ -174,6 +176,11 @@ Such a call leaves its return address in another register than the ABI's: ``bras
     def anything(self, size: int) -> Instruction:
         """Return an instruction with any effect except a jump."""
         return writing(size, (*self.followed, CC_OPERATION, CC_LEFT, CC_RIGHT, DIRECTION), (EVERYWHERE,))
+
+
+def named(arch: Arch, prefix: str = "") -> Callable[[int], str]:
+    """Return what names registers in directives: by their names with a prefix, or by their numbers."""
+    return lambda number: f"{prefix}{arch.register_names[number]}" if number in arch.register_names else str(number)
 
 
 def shape(size: int, rest: bytes, displacement: int) -> Shape:
