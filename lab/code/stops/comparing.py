@@ -20,6 +20,8 @@ class Count:
     """Number of frames that only the build with CFI has."""
     shorter: int = 0
     """Number of stops whose stack ends too early."""
+    longer: int = 0
+    """Number of stops at which the stack with CFI ends, and this one goes on."""
     moves: int = 0
     """Number of commands that moved on."""
     moved_elsewhere: int = 0
@@ -33,11 +35,12 @@ class Count:
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
     def __str__(self) -> str:
-        return (
-            f"{self.stops:4} stops: {self.equal:5} frames equal, {self.wrong:3} wrong, {self.missing:4} missing at"
-            f" {self.shorter:3} stops; {self.moves:4} moves, {self.moved_elsewhere:3} elsewhere"
-            + (f"; {self.other_ways} cut off" if self.other_ways else "")
+        frames = (
+            f"{self.equal:5} frames equal, {self.wrong:3} wrong, {self.missing:4} missing at {self.shorter:3} stops"
         )
+        moves = f"{self.moves:4} moves, {self.moved_elsewhere:3} elsewhere"
+        cut = f"; {self.other_ways} cut off" if self.other_ways else ""
+        return f"{self.stops:4} stops: {frames}, longer at {self.longer:2}; {moves}{cut}"
 
 
 def compared(
@@ -61,7 +64,8 @@ def compared(
         level = min(len(frames), len(shown)) if same is None else same
         count.equal += level
         if level < len(shown):
-            count.wrong += 1
+            count.wrong += level < len(frames)
+            count.longer += level == len(frames)
             report(f"{where}: frame {level} is {_hex(shown[level])}, with CFI {_hex(*frames[level : level + 1])}")
         elif level < len(frames):
             count.missing += len(frames) - level
