@@ -256,8 +256,7 @@ class Modules:
     :param arch: architecture of the process; SFrame data of another architecture is unusable.
     :param modules: the modules, in any order.
     :param report: called with one line for the user, once for each module with unusable data.
-    :param discover: returns modules that are not among ``modules``.  It is called when no module contains an address;
-        see :meth:`look_again`.
+    :param discover: called when no module contains an address, returns further modules; see :meth:`look_again`.
     :param run_time: the code that the process registered.  Its modules take precedence over ``modules``, because
         run-time code can lie in the data segment of a module.
     :param generate: makes the sections of modules that have none.
@@ -280,7 +279,7 @@ class Modules:
         self.run_time = run_time
         if run_time is not None:
             run_time.refresh()
-        self.results = AddressCache(self.look_up)
+        self.results = AddressCache(self._look_up)
         """Maps a lookup address to its :data:`LookupResult`; computed on first access."""
         self._agreements = Agreements(self.cfi_rule, arch)
         self._report = report
@@ -386,8 +385,7 @@ class Modules:
         """
         return self._agreements.agrees(pc, rule)
 
-    def look_up(self, pc: int) -> LookupResult:
-        """Return the unwind data for a lookup address; see :attr:`results`."""
+    def _look_up(self, pc: int) -> LookupResult:
         module = self.find(pc)
         if module is None:
             return NoData("no module has code there", None)

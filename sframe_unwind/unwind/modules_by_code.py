@@ -20,9 +20,9 @@ def is_untold(modules: Modules, address: int) -> bool:
 class ModulesByCode(Modules):
     """Modules whose code is interpreted, function by function, as rules are asked for."""
 
-    def look_up(self, pc: int) -> LookupResult:
+    def _look_up(self, pc: int) -> LookupResult:
         """Return the unwind data for a lookup address, or else the rule of the machine code."""
-        result = super().look_up(pc)
+        result = super()._look_up(pc)
         module = result.module if isinstance(result, NoData) else None
         code = None if module is None or module.load_code is None else module.load_code()
         if module is None or code is None or module.has_cfi(pc):
