@@ -19,14 +19,14 @@ CASES = [
 @pytest.mark.parametrize(("debugger", "abi"), CASES)
 def test_frames_and_steps_are_those_with_cfi(debugger: str, abi: str) -> None:
     lines: list[str] = []
-    programs = [Program("indirect", "-O2"), Program("realign", "-O2")]
+    programs = [Program("indirect", "-O2"), *([Program("realign", "-O2")] if abi == "amd64" else [])]
     with toolchain_needed():
         totals = study(programs, debugger, abi, STOPS, seed=1, alone=False, report=lines.append)
     for kind, count in totals.items():
         assert count.wrong == 0, lines
         # Without symbols, `main` is not found on AArch64 and s390x: the C library's start-up code jumps to it.
         if kind == WITHOUT_CFI or abi == "amd64":
-            assert count.stops > STOPS, lines
+            assert count.stops >= STOPS * len(programs) * 3 // 4, lines
             assert count.other_ways == 0, lines
             assert (count.missing, count.moved_elsewhere) == (0, 0), lines
             assert count.equal > 4 * count.stops
