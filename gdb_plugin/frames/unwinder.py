@@ -16,7 +16,8 @@ from gdb_plugin.frames.frame_history import LastFrame
 from gdb_plugin.frames.frame_names import FrameNames
 from gdb_plugin.frames.plans import LEFT, Claim
 from gdb_plugin.frames.unwinding import Inferiors, Unwinding
-from gdb_plugin.process.memory import ProcessGoneError, process_gone
+from gdb_plugin.process.functions import entry_of
+from gdb_plugin.process.memory import ProcessGoneError, process_gone, read
 from gdb_plugin.process.process import Process
 from gdb_plugin.process.registers import Registers
 from gdb_plugin.version import TELLS_PC
@@ -24,6 +25,7 @@ from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.debugger.settings import OFF, Settings
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.unwind import walk
+from sframe_unwind.unwind.code_fallback import may_return_to
 from sframe_unwind.unwind.step import Caller, check_outward, step, value_of
 from sframe_unwind.unwind_rule import UnwindRule
 
@@ -146,6 +148,12 @@ class SFrameUnwinder(Unwinder):
         unwinding.outer_frames.forget()
         registers = process.registers(frame)
         sp, fp = _sp_and_fp(frame, process)
+        if plan.untold:
+            return (
+                None
+                if not level and self._is_just_entered(process, sp)
+                else outermost_info(frame, registers, process.arch, sp, entry_of(pc) or pc)
+            )
         if plan.outermost is not None:
             return outermost_info(frame, registers, process.arch, sp, plan.outermost)
         place = plan.place if level else plan.entered
@@ -166,6 +174,15 @@ class SFrameUnwinder(Unwinder):
                 caller = _step(asked, plan.leaf, True)
                 history.last = (level, pc, (caller.pc, caller.sp), False)
         return None
+
+    @staticmethod
+    def _is_just_entered(process: Process, sp: int) -> bool:
+        """Return whether a call may just have led to the innermost frame, as GDB assumes where nothing tells.
+
+        A return address register tells nothing: it keeps the last address after the return.
+        """
+        process.read_word.forget()
+        return process.arch.ra is None and may_return_to(process.arch, process.read_word(sp), read)
 
     @staticmethod
     def _begins(frame: gdb.PendingFrame, unwinding: Unwinding, last: LastFrame, level: int, pc: int) -> bool:

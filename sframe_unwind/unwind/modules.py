@@ -15,6 +15,7 @@ from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Match, Miss
 from sframe_unwind.unwind.address_cache import AddressCache
 from sframe_unwind.unwind.agreements import Agreements
+from sframe_unwind.unwind.code_match import CodeMatch, ModuleCode
 from sframe_unwind.unwind.run_time_match import RunTimeMatch
 from sframe_unwind.unwind.step import needs_registers
 from sframe_unwind.unwind.stub_rows import proven_rule
@@ -64,6 +65,8 @@ class Module:
         self._load_build_id = load_build_id
         self._load_debug_cfi = load_debug_cfi
         self._load_rewriter = load_rewriter
+        self.load_code: Callable[[], ModuleCode | None] | None = None
+        """Opens the machine code once; ``None``, also as its result: the code is not known."""
         self.generate: Generate | None = None
         """Makes a section if the module has none; set before :attr:`section` is first read."""
         self.is_generated = False
@@ -202,7 +205,7 @@ class Found(NamedTuple):
     """The rule to use: the row's, or where :attr:`is_refuted` the one that the code proves."""
     signal: bool
     """The function is a signal trampoline: the pc of its caller is not a return address."""
-    match: Match | RunTimeMatch
+    match: Match | RunTimeMatch | CodeMatch
     module: Module
     needs_registers: bool
     """The rule needs registers besides SP and FP; see :func:`sframe_unwind.unwind.step.needs_registers`."""
@@ -253,8 +256,7 @@ class Modules:
     :param arch: architecture of the process; SFrame data of another architecture is unusable.
     :param modules: the modules, in any order.
     :param report: called with one line for the user, once for each module with unusable data.
-    :param discover: returns modules that are not among ``modules``.  It is called when no module contains an address;
-        see :meth:`look_again`.
+    :param discover: called when no module contains an address, returns further modules; see :meth:`look_again`.
     :param run_time: the code that the process registered.  Its modules take precedence over ``modules``, because
         run-time code can lie in the data segment of a module.
     :param generate: makes the sections of modules that have none.

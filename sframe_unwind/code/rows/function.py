@@ -84,8 +84,9 @@ class _Rules:
                 rule = None if block in self._run.guessed else self._find(block, state, rule)
             yield pc, self._with_others(rule, state) if rule is not None and self._registers else rule
             instruction = instructions.get(pc)
-            bases = self._usual if rule is None else self._usual | bases_of(rule.rule)
-            is_known = instruction is not None and is_quiet(instruction, bases)
+            # A base that calls overwrite may be saved in the frame by the next instruction.
+            has_usual = rule is None or bases_of(rule.rule) <= self._usual
+            is_known = has_usual and instruction is not None and is_quiet(instruction, self._usual)
 
     def _find(self, block: int, state: State, before: Candidate | None) -> Candidate | None:
         """Return the rule in a state: the simplest one, or that of the instruction before if it still holds."""

@@ -56,12 +56,14 @@ def _cfas(frame: Frame, state: State, for_cfi: bool) -> Iterator[tuple[RegisterR
     """Yield the ways to compute the CFA, the usual ones first, and what is added to a word in memory.
 
     On a machine whose calls and saves push, the stack pointer moves often, so a frame pointer comes first.  On other
-    machines, a function moves the stack pointer once.
+    machines, a function moves the stack pointer once.  Other registers come last: while a callee runs, most of them are
+    not known.
     """
     registers = state.registers
     pushes = frame.ra is None
     first = (frame.fp, frame.sp) if pushes else (frame.sp, frame.fp)
-    for number, (base, offset) in (*((one, registers[one]) for one in first), *_in_tables(state)):
+    for number in first:
+        base, offset = registers[number]
         if base == CFA:
             yield RegisterRule(number, -offset, False), 0
     # Code that aligns its stack saves the CFA in its frame, or the stack pointer at the entry.
@@ -72,6 +74,9 @@ def _cfas(frame: Frame, state: State, for_cfi: bool) -> Iterator[tuple[RegisterR
                     base, offset = registers[number]
                     if base == slot[0]:
                         yield RegisterRule(number, slot[1] - offset, True), -saved[1]
+    for number, (base, offset) in _in_tables(state):
+        if base == CFA and number not in first:
+            yield RegisterRule(number, -offset, False), 0
 
 
 def _return_address(frame: Frame, state: State) -> tuple[RegisterRule, Value]:
