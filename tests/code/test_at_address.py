@@ -18,7 +18,7 @@ from sframe_unwind.code.rows.stack_words import FrameValues
 from sframe_unwind.elf import ElfBinary, opened
 from sframe_unwind.elf.cfi import CfiProblem
 from sframe_unwind.errors import MemoryReadError
-from sframe_unwind.unwind_rule import OUTERMOST
+from sframe_unwind.unwind_rule import OUTERMOST, RegisterRule
 from tests.hanging import HANG
 from tests.samples.build import build
 from tests.samples.catalogue import ABIS
@@ -152,6 +152,45 @@ def test_a_frame_shows_where_its_function_begins(hidden: tuple[Path, dict[str, i
 def test_a_word_elsewhere_shows_nothing(words: list[int | str], hidden: tuple[Path, dict[str, int]]) -> None:
     labels = hidden[1]
     assert row_of_frame(hidden, [labels[word] if isinstance(word, str) else word for word in words]) is None
+
+
+ALIGNED = """
+        .globl aligned
+        .type aligned, @function
+    aligned:
+        lea 8(%rsp), %r10
+        and $-32, %rsp
+        push -8(%r10)
+        push %rbp
+        mov %rsp, %rbp
+        push %r10
+        sub $56, %rsp
+    calls:
+        call other
+        mov -8(%rbp), %r10
+        leave
+        lea -8(%r10), %rsp
+        ret
+        .size aligned, .-aligned
+        .globl other
+        .type other, @function
+    other:
+        ret
+        .size other, .-other
+        .section .note.GNU-stack, "", @progbits
+"""
+
+
+def test_the_row_at_a_call_needs_no_register_that_calls_change(tmp_path: Path) -> None:
+    """It is used while the callee runs, which may change `r10`."""
+    (tmp_path / "aligned.s").write_text(ALIGNED)
+    command = ["gcc", "-nostdlib", "-shared", str(tmp_path / "aligned.s"), "-o", str(tmp_path / "aligned.so")]
+    subprocess.run(command, check=True, timeout=HANG)
+    with opened(tmp_path / "aligned.so") as binary:
+        calls = {symbol.name: symbol.address for symbol in binary.symbols}["calls"]
+    row = CodeRows(str(tmp_path / "aligned.so")).at(calls)
+    assert row is not None
+    assert row.rule.cfa == RegisterRule(6, -8, True)  # the word at rbp - 8
 
 
 def test_a_damaged_file_has_a_reason(tmp_path: Path) -> None:

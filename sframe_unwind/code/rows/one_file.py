@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from sframe_unwind.code.decode.instruction import PC_RELATIVE, Kind
+from sframe_unwind.code.decode.instruction import Kind, jumps
 from sframe_unwind.code.decode.machines import MACHINES
 from sframe_unwind.code.image.direct_calls import called_before, possible_targets
 from sframe_unwind.code.image.elf_image import exception_tables, image_of
@@ -28,6 +28,8 @@ _MAX_STEPS = 100_000
 """Maximum number of executed instructions for one function."""
 _MOST_FOLLOWED = 10_000
 """Maximum number of instructions that are followed to find the functions of a file; this takes about half a second."""
+_ROOM = 1 << 12
+"""Number of bytes after the code to which direct jumps lead; jumps by tables may lead there."""
 _MOST_TAILS = 64
 """Maximum number of functions to which one leads by tail calls, as far as they are followed."""
 _WINDOW = MAX_SIZE
@@ -130,8 +132,29 @@ class FileCode:
             targets = self._possible_starts(window)
             following = bisect_right(targets, start)
             if following < len(targets):
-                return CodeRange(start, min(end, targets[following]))
-        return CodeRange(start, end)
+                end = min(end, targets[following])
+                break
+        return CodeRange(start, self._around_reached(start, end))
+
+    def _around_reached(self, start: int, end: int) -> int:
+        """Return an address some way after the last instruction before an end to which direct jumps lead from a start.
+
+        So not all code up to the next function has to be decoded, which may be far away.
+        """
+        section = self.image.section(start)
+        code = b"" if section is None else section.contents[start - section.start : end - section.start]
+        waiting, seen, last = [start], set[int](), start
+        while waiting and len(seen) < _MOST_FOLLOWED:
+            pc = waiting.pop()
+            if pc in seen or not start <= pc < end:
+                continue
+            seen.add(pc)
+            instruction = self._lifter.instruction(code, pc - start)
+            last = max(last, pc + instruction.size)
+            waiting += [pc + distance for distance in jumps(instruction)]
+            if instruction.size and instruction.kind not in (Kind.JUMP, Kind.RETURN, Kind.TRAP, Kind.STOP):
+                waiting.append(pc + instruction.size)
+        return min(end, last + _ROOM)
 
     def _possible_starts(self, window: int) -> list[int]:
         """Return where functions may begin in a window, by the calls in and around it."""
@@ -162,12 +185,9 @@ class FileCode:
         if function.end - function.start > MAX_SIZE or not self.image.is_code(start):
             return
         for pc, instruction in self._interpreter.sweeps.sweep(function).instructions.items():
-            targets = [leaving.target for leaving in instruction.exits]
-            if instruction.kind is Kind.JUMP and instruction.target is not None:
-                targets.append(instruction.target)
-            for target in targets:
-                if target[0] == PC_RELATIVE and not function.start <= pc + target[1] < function.end:
-                    yield pc + target[1]
+            for distance in jumps(instruction):
+                if not function.start <= pc + distance < function.end:
+                    yield pc + distance
 
     def followed_to(self, address: int) -> CodeRange | None:
         """Return the function with an address to which calls lead from the start of the program, or other known code.

@@ -43,17 +43,21 @@ def _cfas(frame: Frame, state: State) -> Iterator[RegisterRule]:
     """
     registers = state.registers
     pushes = frame.ra is None
-    for number in (*((frame.fp, frame.sp) if pushes else (frame.sp, frame.fp)), *registers):
+    usual = (frame.fp, frame.sp) if pushes else (frame.sp, frame.fp)
+    for number in usual:
         base, offset = registers[number]
         if base == CFA:
             yield RegisterRule(number, -offset, False)
-    # Code that aligns its stack saves the CFA in its frame.
+    # Code that aligns its stack saves the CFA in its frame.  Another register may still have it, but calls change that.
     for slot, value in state.slots.items():
         if value == (CFA, 0):
             for number in (frame.fp, frame.sp):
                 base, offset = registers[number]
                 if base == slot[0]:
                     yield RegisterRule(number, slot[1] - offset, True)
+    for number, (base, offset) in registers.items():
+        if base == CFA and number not in usual:
+            yield RegisterRule(number, -offset, False)
 
 
 def _return_address(frame: Frame, state: State) -> tuple[RegisterRule, bool]:
