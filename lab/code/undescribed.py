@@ -31,6 +31,8 @@ from sframe_unwind.process.by_code import NAME
 from sframe_unwind.process.objects import Objects
 from sframe_unwind.process.stacks import walk
 from sframe_unwind.process.target import UnwoundThread
+from sframe_unwind.unwind.frame_pointer import NAME as GUESS
+from sframe_unwind.unwind.walk import Frame
 from tests.perf.emulated import Stepped, Steps, stepped
 from tests.perf.unwinding import samples_of
 from tests.samples.build import build
@@ -45,7 +47,7 @@ PROGRAMS = (
 VARIANTS = ("O0", "O2")
 _LONGEST_STEP = 60
 """Maximum number of instructions between two stops."""
-RIGHT, SHORT, WRONG, BY_CODE = "right", "short", "wrong", "by code"
+RIGHT, SHORT, GUESSED, WRONG, BY_CODE = "right", "short", "guessed", "wrong", "by code"
 
 
 class Case(NamedTuple):
@@ -79,14 +81,21 @@ def counted(case: Case, made: Stepped, with_symbols: bool, show: bool) -> Counte
                 continue
             registers = dwarf_registers(arch, sample.registers)
             unwound = _stack(sample, space, registers)
-            pcs = tuple(frame.pc for frame in unwound.frames)
-            kind = RIGHT if pcs == expected else SHORT if pcs == expected[: len(pcs)] else WRONG
+            kind = _kind(unwound.frames, expected)
             found[kind] += 1
             found[BY_CODE] += sum(frame.unwinder == NAME for frame in unwound.frames)
             if show and kind != RIGHT:
                 frames = [f"{frame.pc:#x} {frame.unwinder or '-'}" for frame in unwound.frames]
                 print(f"  {kind} {case} {with_symbols=}: {frames}; GDB {[hex(pc) for pc in expected]}")
     return found
+
+
+def _kind(frames: tuple[Frame, ...], expected: tuple[int, ...]) -> str:
+    """Return how a stack compares with the expected pcs."""
+    for inner, frame, pc in zip((None, *frames), frames, (*expected, *(None for _ in frames))):
+        if frame.pc != pc:
+            return GUESSED if inner is not None and inner.unwinder == GUESS else WRONG
+    return RIGHT if len(frames) == len(expected) else SHORT
 
 
 def _is_whole(stack: tuple[int, ...], space: Space, program: Path) -> bool:
@@ -117,8 +126,8 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print each stack that is not right")
     options = parser.parse_args()
     chosen = list(cases(options.abi or list(ABIS), options.variant or list(VARIANTS)))
-    print("| machine | symbols | programs | stops | right | short | wrong | frames by code |")
-    print("|---|---|--:|--:|--:|--:|--:|--:|")
+    print("| machine | symbols | programs | stops | right | short | guessed | wrong | frames by code |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|--:|")
     failed = False
     for abi in options.abi or list(ABIS):
         own = [case for case in chosen if case.abi == abi]
@@ -130,8 +139,9 @@ def main() -> int:
             found = sum(
                 (counted(case, made, with_symbols, options.show) for case, made in recordings.items()), Counter()
             )
-            stops = found[RIGHT] + found[SHORT] + found[WRONG]
-            counts = " | ".join(f"{found[kind]:,}" for kind in (RIGHT, SHORT, WRONG, BY_CODE))
+            kinds = (RIGHT, SHORT, GUESSED, WRONG)
+            stops = sum(found[kind] for kind in kinds)
+            counts = " | ".join(f"{found[kind]:,}" for kind in (*kinds, BY_CODE))
             print(f"| {abi} | {'yes' if with_symbols else 'no'} | {len(own)} | {stops:,} | {counts} |", flush=True)
             failed |= found[WRONG] > 0
     return int(failed)

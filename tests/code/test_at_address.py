@@ -51,13 +51,15 @@ def test_rows_are_those_of_the_removed_cfi(abi: str, variant: str, with_symbols:
     assert found.get(DIFFERENT, []) == []
     total = sum(map(len, found.values()))
     assert total > 20
-    assert len(found.get(NOT_KNOWN, [])) <= total // 10
+    # Without symbols, a function with an end where the frame is not known has no rows at all.
+    assert len(found.get(NOT_KNOWN, [])) <= total // (10 if with_symbols else 3)
 
 
+@pytest.mark.parametrize("variant", ["O0", "O2"])
 @pytest.mark.parametrize("abi", [abi for abi in sorted(ABIS) if ABIS[abi].has_libc])
-def test_a_program_that_shows_where_its_functions_begin(abi: str, tmp_path: Path) -> None:
-    """`main` is passed to the C library, and `cmp` to `qsort`; nothing calls them directly."""
-    path = build("callback", abi)
+def test_a_program_that_shows_where_its_functions_begin(abi: str, variant: str, tmp_path: Path) -> None:
+    """`main` is passed to the C library; nothing calls it directly.  It is not a part of the code before it."""
+    path = build("callback", abi, variant=variant)
     rows = CodeRows(str(undescribed(path, abi, tmp_path / "copy", with_symbols=False)))
     with opened(path) as described:
         starts = {symbol.name: symbol.address for symbol in described.symbols}
