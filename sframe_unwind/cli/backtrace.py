@@ -1,8 +1,8 @@
 """Show the stacks of all threads of a core file, a running process or the crash dump of a kernel, without a debugger.
 
-Frames are unwound from SFrame.  Frames without SFrame data are unwound from DWARF CFI, or by frame
-pointers, which is marked as a guess.  Function names come from the symbol tables, source lines and inlined functions
-from debug information: of the file, or of its separate debug file.
+Frames are unwound from SFrame.  Frames without SFrame data are unwound from DWARF CFI, else by their machine
+code (extra "code"), or by frame pointers, which is marked as a guess.  Function names come from the symbol tables,
+source lines and inlined functions from debug information: of the file, or of its separate debug file.
 Each thread of a running process is stopped while its registers and its stack are copied.
 
 The threads of a Linux kernel are its tasks.  drgn (the extra "kernel") reads its crash dump, an ELF or kdump-compressed

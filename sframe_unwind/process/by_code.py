@@ -72,6 +72,8 @@ class CodeUnwinder:
             return UnwindResult(None, False, None, NAME)
         if row.rule.ra is None and not interrupted:
             return None  # calls overwrite its register
+        if self._history.is_sp_guessed and row.rule.cfa is not None and row.rule.cfa.base == self._arch.sp:
+            return None
         caller = step(
             rule=row.rule,
             arch=self._arch,

@@ -41,7 +41,10 @@ class Guess:
             found = frame_pointer.unwind_untouched(self._arch, self._read_word, registers, read_register, is_caller)
             if found is not None or not is_code(registers.pc):
                 return found
-        return frame_pointer.unwind(self._arch, self._read_word, registers, is_code)
+        result = frame_pointer.unwind(self._arch, self._read_word, registers, is_code)
+        if result is not None and not self._arch.frame_record.at_end:
+            self._history.note_guessed_sp()
+        return result
 
     def _calls(self, pc: int, caller: int) -> bool:
         """Return whether a leaf function can have been called.

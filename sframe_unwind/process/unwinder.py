@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Callable, NamedTuple
 
+from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import ReadMemory, ReadRegister, ReadWord
@@ -81,8 +82,12 @@ class Fallback:
         return result
 
     def _by_cfi(self, registers: Registers, interrupted: bool) -> UnwindResult | None:
-        if self._cfi is None:
+        if self._cfi is None or (self._history.is_sp_guessed and self._needs_sp(registers, interrupted)):
             return None
         read_register = self._history.read_register
         result = self._cfi.unwind(registers, interrupted, read_register)
         return result._replace(read_register=read_register) if result is not None and result.signal else result
+
+    def _needs_sp(self, registers: Registers, interrupted: bool) -> bool:
+        found = self._code.find_cfi(lookup_address(registers.pc, interrupted))
+        return found is not None and found.rule.cfa is not None and found.rule.cfa.base == self._arch.sp

@@ -6,6 +6,7 @@ the state before it.  Registers have DWARF's numbers; :data:`HIGH` and the condi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any, NamedTuple, Union
 
@@ -138,3 +139,11 @@ class Instruction(NamedTuple):
     def is_whole(self) -> bool:
         """Whether all registers and all memory are known that it may write."""
         return EVERYWHERE not in self.stores
+
+
+def jumps(instruction: Instruction) -> Iterator[int]:
+    """Yield the distances in bytes by which an instruction may jump, if they are constant; calls do not count."""
+    targets = [leaving.target for leaving in instruction.exits]
+    if instruction.kind is Kind.JUMP and instruction.target is not None:
+        targets.append(instruction.target)
+    yield from (target[1] for target in targets if target[0] == PC_RELATIVE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from sframe_unwind.code.decode.instruction import PC_RELATIVE, Instruction, Kind
+from sframe_unwind.code.decode.instruction import PC_RELATIVE, Instruction, Kind, jumps
 from sframe_unwind.code.decode.lifting import Lifter
 from sframe_unwind.code.decode.machines.base import STOP
 from sframe_unwind.code.image.code_image import CodeImage, Contents
@@ -116,10 +116,7 @@ class Sweep:
             if pc in seen:
                 continue
             seen.add(pc)
-            targets = [leaving.target for leaving in found.exits]
-            if found.kind is Kind.JUMP and found.target is not None:
-                targets.append(found.target)
-            waiting += [pc + target[1] for target in targets if target[0] == PC_RELATIVE]
+            waiting += [pc + distance for distance in jumps(found)]
             if found.kind is Kind.NEXT:
                 waiting.append(pc + found.size)
 

@@ -110,6 +110,8 @@ class CodeRows:
             return None
         if function.start == file.image.entry_point:
             return CodeRow(OUTERMOST, *function, Basis.BY_ABI, found_by)
+        if (in_header := file.rule_of_plt_header(address)) is not None:
+            return CodeRow(in_header, *function, Basis.PROVED, found_by)
         found = rule_in(self._rows_of(file, extent), address)
         return None if found is None else CodeRow(found.rule, *function, found.basis, found_by)
 

@@ -28,7 +28,7 @@ class FoundBy(Enum):
     PLT = "PLT"
     """It is a procedure linkage table."""
     CALLED = "called"
-    """Code that the entry point or an exported function leads to calls it, or passes its address on."""
+    """Code to which the entry point, or a function of a table, leads calls it, or passes its address on."""
     FRAME = "the frame itself"
     """The frame's return address follows a direct call of it."""
 

@@ -161,9 +161,12 @@ class Finder:
         return CodeRange(start, min((end, *others)))
 
     def _end(self, function: CodeRange, run: Run) -> int:
-        """Return the address after the last instruction that a run reaches in a function."""
+        """Return the address after the last instruction that a run reaches in a function.
+
+        After a trap, another function may begin: where other functions are not all found, it does not count.
+        """
         sweep, last = self._interpreter.sweep_at(function.start), function.start
-        for block in run.states:
+        for block in run.states if self._before_next is None else run.states.keys() - run.guessed:
             pc = address_of(block)
             while function.start <= pc < function.end:
                 instruction = sweep.instruction(pc)

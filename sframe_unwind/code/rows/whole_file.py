@@ -9,6 +9,7 @@ from sframe_unwind.code.decode.instruction import Kind
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.code.interpret.entries import entries, interpreted
 from sframe_unwind.code.interpret.interpretation import Interpreter
+from sframe_unwind.code.interpret.run import Run
 from sframe_unwind.code.judge.checking import Checker
 from sframe_unwind.code.judge.judgement import Judge
 from sframe_unwind.code.judge.whole_file import learned
@@ -82,13 +83,7 @@ def followed(
 
     :param elsewhere: gets the latter, by address.
     """
-    entered = entries(interpreter, function)
-    if interpreter.image.plt(function.start) is not None:
-        run = interpreter.run(function, entered)  # its header ends with two words on the stack, for the dynamic linker
-    else:
-        run = interpreted(interpreter, function, entered)
-    if run.called and run.rests_on_call:
-        run = interpreted(interpreter, function, entered, through_calls=True)
+    run = run_of(interpreter, function)
     own: dict[int, FoundRule | None] = {}
     for pc, known in rules_of(interpreter, judge, run, registers).items():
         if function.start <= pc < function.end:
@@ -96,3 +91,15 @@ def followed(
         else:
             elsewhere[pc] = known if pc not in elsewhere or elsewhere[pc] == known else None
     return own
+
+
+def run_of(interpreter: Interpreter, function: CodeRange) -> Run:
+    """Interpret a function as it is entered, with the effects of its callees where its stack pointer rests on them."""
+    entered = entries(interpreter, function)
+    if interpreter.image.plt(function.start) is not None:
+        run = interpreter.run(function, entered)  # its header ends with two words on the stack, for the dynamic linker
+    else:
+        run = interpreted(interpreter, function, entered)
+    if run.called and run.rests_on_call:
+        run = interpreted(interpreter, function, entered, through_calls=True)
+    return run
