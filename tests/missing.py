@@ -38,7 +38,7 @@ def absent(what: str) -> NoReturn:
 
 
 def not_on_this_system(why: str) -> NoReturn:
-    """End the test: the kernel of this machine, or a limit of it, refuses the tested feature, and no package changes that."""
+    """End the test: the kernel of this machine, or a limit, refuses what is tested, and no package changes that."""
     raise pytest.skip.Exception(why)
 
 
