@@ -371,6 +371,8 @@ def test_code_whose_symbol_has_no_type(tmp_path: Path, capsys: pytest.CaptureFix
         pop %rax
         iretq
         .size entry, .-entry
+        .data
+        .quad entry
     """
     library, copy = linked(source, tmp_path), tmp_path / "copy"
     assert main(["convert", str(library), "-o", str(copy), "--from", "code", "--json"]) == 1

@@ -47,7 +47,8 @@ def functions_of(
     for start, end in known:
         finder.follow(CodeRange(start, end))
     for start in first:
-        finder.add(start)
+        if start not in only_called:
+            finder.add(start)
     return CodeRanges([*known, *finder.found()])
 
 
