@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -63,7 +64,7 @@ def served(kind: str, emulator: list[str], executable: str, folder: Path) -> Ite
     gdbserver is a child of GDB, at the other end of a pipe.
     """
     if not emulator:
-        execute(f"target {kind} | gdbserver --once - {executable} 2>/dev/null")
+        execute(f"target {kind} | gdbserver --once - {shlex.quote(executable)} 2>/dev/null")
         yield None
         _end()
         return
