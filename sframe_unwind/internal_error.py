@@ -1,4 +1,4 @@
-"""How a bug of this package is reported: one line, and the traceback where an environment variable requests it."""
+"""Reports a bug of this package: by one line, and by the traceback if an environment variable requests it."""
 
 from __future__ import annotations
 

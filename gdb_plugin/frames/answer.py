@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from typing import Callable
 
 import gdb
 
@@ -11,7 +12,9 @@ from gdb_plugin.process.registers import Registers
 from gdb_plugin.version import SHOWS_OUTERMOST
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
 from sframe_unwind.arch import Arch
+from sframe_unwind.errors import MemoryReadError, StepError
 from sframe_unwind.unwind.step import Caller
+from sframe_unwind.unwind_rule import RegisterRule
 
 
 class FrameId:
@@ -46,6 +49,22 @@ def caller_info(frame: gdb.PendingFrame, registers: Registers, caller: Caller, e
             if not value.is_optimized_out:
                 save(register, value)
     return info
+
+
+def other_values(
+    places: Iterable[tuple[int, RegisterRule]], evaluate: Callable[[RegisterRule], int]
+) -> dict[int, int | None]:
+    """Return the values of the caller's registers by DWARF number; ``None``: a value cannot be read.
+
+    :param places: DWARF numbers and places of the registers.
+    :param evaluate: returns the value at a place; see :func:`sframe_unwind.unwind.step.value_of`.
+    """
+    values: dict[int, int | None] = {}
+    for number, place in places:
+        values[number] = None
+        with suppress(MemoryReadError, StepError):
+            values[number] = evaluate(place)
+    return values
 
 
 def save_others(

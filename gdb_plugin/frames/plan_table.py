@@ -12,10 +12,13 @@ from gdb_plugin.process.functions import symbol_at
 from gdb_plugin.process.memory import read
 from gdb_plugin.process.process import Process
 from gdb_plugin.version import NATIVE_FAILS
+from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import PlaceKind
 from sframe_unwind.debugger.settings import Settings
 from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.unwind.code_match import AskedFrame
 from sframe_unwind.unwind.modules import Found
+from sframe_unwind.unwind.modules_by_code import ModulesByCode
 from sframe_unwind.unwind.precedence import JudgeRule, Verdict
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
@@ -75,6 +78,8 @@ class PlanTable:
         if len(self.known) >= _LIMIT:
             self.known.clear()
         process.cover(pc)
+        if isinstance(process.modules, ModulesByCode):
+            self._learn(process.modules, frame, pc)
         settings, planner = self.settings, self.planner(frame)
         if process.kernel is not None and not settings.strict and not _is_readable(pc):
             # The code at pc was freed, as a kernel does with its initial code.  On AArch64, GDB's own unwinder then
@@ -83,9 +88,18 @@ class PlanTable:
         plan = planner.plan(settings, pc)
         if process.kernel is not None:
             plan = self._in_entry_code(plan, pc)
-        if self._prover is None or not self._prover.is_exhausted:
+        # Another frame with this pc may show where its function begins.
+        if not plan.untold and (self._prover is None or not self._prover.is_exhausted):
             self.known[pc] = plan
         return plan
+
+    def _learn(self, modules: ModulesByCode, frame: gdb.PendingFrame, pc: int) -> None:
+        """Look for the start of a frame's function by the frame itself, where nothing else tells."""
+        registers = self._process.registers(frame)
+        sp, fp = (int(frame.read_register(one)) & ADDRESS_MASK for one in (registers.sp, registers.fp))
+        if not frame.level():
+            modules.learn(AskedFrame(pc, sp, fp, True, registers.reader(frame)))
+        modules.learn(AskedFrame(pc, sp, fp, False, None))
 
     def _in_entry_code(self, plan: Plan, pc: int) -> Plan:
         """Return a plan with the places of the kernel's entry code at a pc."""

@@ -12,7 +12,9 @@ from sframe_unwind.debugger.settings import ALWAYS, FALLBACK, Settings
 from sframe_unwind.kernel.entry_code import EntryPlace
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.table import Match
+from sframe_unwind.unwind.code_match import CodeMatch
 from sframe_unwind.unwind.modules import Found, Modules
+from sframe_unwind.unwind.modules_by_code import is_untold
 from sframe_unwind.unwind.precedence import JudgeRule, Precedence, Reason, Source
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
@@ -51,6 +53,8 @@ class Plan(NamedTuple):
     stack continues."""
     entered: EntryPlace | None = None
     """The exception of a kernel whose entry code contains the next instruction."""
+    untold: bool = False
+    """Only the machine code could tell where the frame is, and does not: GDB would guess."""
 
 
 LEFT = Plan(None, None, False, None)
@@ -97,6 +101,8 @@ class Planner:
         interrupted = self._claim(settings, lookup_address(pc, True))
         calling = self._claim(settings, lookup_address(pc, False))
         if interrupted is None and calling is None:
+            if any(is_untold(self.modules, address) for address in (pc, pc - 1)):
+                return LEFT._replace(untold=True)
             leaf = _leaf(self.modules, pc)
             return LEFT if leaf is None else Plan(None, None, False, leaf)
         if interrupted is not None and calling is not None:
@@ -164,9 +170,11 @@ class Planner:
 def _is_at_entry(found: Found, address: int, arch: Arch) -> bool:
     """Return whether an address is that of a function's first instruction."""
     match = found.match
-    if not isinstance(match, Match) or match.function.start != address or found.signal:
+    if match.function.start != address or found.signal or not is_call_rule(found.rule, arch):
         return False
-    return is_call_rule(found.rule, arch) and match.function.fde.pc_type is not PcType.MASK and is_entry(address)
+    if isinstance(match, CodeMatch):
+        return True
+    return isinstance(match, Match) and match.function.fde.pc_type is not PcType.MASK and is_entry(address)
 
 
 def is_call_rule(rule: UnwindRule, arch: Arch) -> bool:

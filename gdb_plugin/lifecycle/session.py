@@ -18,6 +18,7 @@ from gdb_plugin.process.registers import arch_of
 from gdb_plugin.process.symbols import Symbols
 from gdb_plugin.version import TELLS_FREED_FILES
 from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.debugger.settings import CODE, OFF, TABLES
 
 _CHANGED = ("exited", "memory_changed")
 """Events: the inferior ended, or its memory was written."""
@@ -81,13 +82,13 @@ class Session:
         self._settled = True
         self._outdated = False
         self._watching = False
-        self._generates = False
+        self._generates = OFF
         self._run_state = RunState()
         self.is_running = self._run_state.is_running
         """Returns whether the selected thread runs, from the user's view."""
 
-    def generate(self, wanted: bool) -> None:
-        """Generate SFrame for modules that have none, or stop doing so."""
+    def generate(self, wanted: str) -> None:
+        """Generate what the user wants from now on, see :data:`sframe_unwind.debugger.settings.GENERATED`."""
         if wanted != self._generates:
             self._generates = wanted
             self._known.clear()
@@ -299,7 +300,7 @@ class Session:
         if arch is None:
             return None
         generate = None
-        if self._generates:
+        if self._generates == TABLES:
             from sframe_unwind.debugger.generating import generator
 
             generate = generator(arch)
@@ -312,6 +313,7 @@ class Session:
             may_execute=self._may_execute,
             run_time_changed=follow,
             generate=generate,
+            by_code=self._generates == CODE,
         )
 
     def _may_execute(self) -> bool:

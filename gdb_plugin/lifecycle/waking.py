@@ -61,8 +61,7 @@ class Plugin:
         :param by_user: a command of the user's is the reason; otherwise GDB may be in the middle of a command, and the
             process of running.
         """
-        asked = self.settings.strict or self.settings.generate
-        wanted = self.settings.mode != OFF and (asked or self._files.are_there())
+        wanted = self.settings.mode != OFF and (self.settings.concerns_all or self._files.are_there())
         if wanted != self._is_awake:
             self._is_awake = wanted
             self.engine().wake(wanted, by_user)

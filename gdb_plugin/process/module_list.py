@@ -18,6 +18,7 @@ from sframe_unwind.address import RangeMap
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.unwind.modules import Generate, Module, Modules
+from sframe_unwind.unwind.modules_by_code import ModulesByCode
 
 if TYPE_CHECKING:
     from sframe_unwind.debugger.kernel_modules import ModulePlaces
@@ -44,10 +45,16 @@ class ModuleList:
     :param may_execute: whether a GDB command can be run now.
     :param report: shows one line to the user, once.
     :param generate: makes SFrame for modules that have none.
+    :param by_code: use the machine code where neither SFrame nor CFI describes an address.
     """
 
     def __init__(
-        self, arch: Arch, may_execute: Callable[[], bool], report: Callable[[str], None], generate: Generate | None
+        self,
+        arch: Arch,
+        may_execute: Callable[[], bool],
+        report: Callable[[str], None],
+        generate: Generate | None,
+        by_code: bool,
     ) -> None:
         self.modules = Modules(arch, ())
         """All modules, and the run-time code: the data for a pc."""
@@ -60,6 +67,7 @@ class ModuleList:
         self._may_execute = may_execute
         self._report = report
         self._generate = generate
+        self._by_code = by_code
         self._run_time: RunTimeCode | None = None
         self._places: ModulePlaces | None = None
         """Finds the modules of the Linux kernel, if the inferior is one."""
@@ -165,7 +173,7 @@ class ModuleList:
     def _renew(self) -> None:
         self.of_gdb = set(self._listed.values())
         self.spans = RangeMap((*span, module) for module in self._listed.values() for span in module.ranges)
-        self.modules = Modules(
+        self.modules = (ModulesByCode if self._by_code else Modules)(
             arch=self._arch,
             modules=self._listed.values(),
             report=self._report,

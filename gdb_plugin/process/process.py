@@ -36,6 +36,7 @@ class Process:
     :param may_execute: whether a GDB command can be run now.
     :param run_time_changed: called when the registered code has changed.
     :param generate: makes SFrame for modules that have none.
+    :param by_code: use the machine code where neither SFrame nor CFI describes an address.
     """
 
     def __init__(
@@ -47,11 +48,12 @@ class Process:
         may_execute: Callable[[], bool],
         run_time_changed: Callable[[Process], None],
         generate: Generate | None,
+        by_code: bool,
     ) -> None:
         self.arch = arch
         self.read_word = WordReader(read, arch.byteorder)
         """Reads the stack for one frame; the chunks that it keeps are dropped before it reads for another frame."""
-        self.listed = ModuleList(arch, may_execute, self.report_once, generate)
+        self.listed = ModuleList(arch, may_execute, self.report_once, generate, by_code)
         self.run_time: RunTimeCode | None = None
         self.is_kernel_wanted = False
         """Whether a frame has a pc in the kernel's half of the address space, but no kernel has been looked for."""

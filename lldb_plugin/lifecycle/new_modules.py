@@ -115,7 +115,7 @@ class NewModules:
         """
         settings = self._session.settings
         modules = list(target.module_iter())
-        if not (settings.strict or settings.generate):
+        if not settings.concerns_all:
             modules = [module for module in modules if concerns(module.GetFileSpec().fullpath or "")]
         return self._differences.can_change_stacks(target, modules, settings, _SECONDS)
 

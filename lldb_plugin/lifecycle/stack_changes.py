@@ -31,7 +31,7 @@ class _Relay:
         self._marker = lldb.SBBroadcaster("sframe-unwind")
         self._passed = threading.Event()
         self.earlier: set[int] = set()
-        """The processes with threads that were created before."""
+        """Unique IDs of the processes that may have threads that were created before, which the debugger hears."""
         for index in range(debugger.GetNumTargets()):
             process = debugger.GetTargetAtIndex(index).GetProcess()
             if process.IsValid():
@@ -74,7 +74,7 @@ class StackChanges:
         """By debugger."""
 
     def watch(self, debugger: lldb.SBDebugger) -> None:
-        """Make :meth:`unheard` possible for the threads that processes of a debugger create from now on."""
+        """Listen for the threads that processes of a debugger create from now on, which :meth:`unheard` needs."""
         if debugger.GetID() not in self._relays:
             self._relays[debugger.GetID()] = _Relay(debugger)
 

@@ -145,6 +145,6 @@ def tolerated(settings: Settings, arch: Arch) -> Difference | None:
     :return: ``None``: stacks are to be compared one by one.  On machines with return addresses in registers, these can
         be signed, and signal trampolines often belong to no module.
     """
-    if settings.strict or settings.generate or arch.ra is not None:
+    if settings.concerns_all or arch.ra is not None:
         return None
     return _TOLERATED[settings.mode]

@@ -80,6 +80,9 @@ def describe(
         # LLDB itself unwinds by this CFI, except in frames further out than an exception in a kernel.
         return [DebugFile(path, build_id)] if places is not None and places() is not None else []
 
+    def code_files(_: Callable[[], str]) -> list[DebugFile]:
+        return [DebugFile(path, build_id)]
+
     header = address_of(header_section) + module.GetObjectFileHeaderAddress().GetOffset()
     others = None if EH_FRAME in sections else debug_files
     return loaded_module(
@@ -92,6 +95,7 @@ def describe(
         code_size=code_size or None,
         debug_files=others,
         find_sframe=find_sframe,
+        code_files=code_files,
     )
 
 

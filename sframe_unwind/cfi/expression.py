@@ -1,9 +1,9 @@
 """Evaluates DWARF expressions in CFI whose value is a place: a register plus an offset, with at most one read.
 
-Or, for AArch64's scalable vectors, to such a place plus a multiple of their length.
+For AArch64's scalable vectors, a multiple of their length may be added to the place.
 
-That is what the assemblers write for PLT entries (the CFA depends on the pc, which is known) and for realigned stacks
-(the CFA is in memory at an offset from the frame pointer).  The operations are those of DWARF 5, 2.5 and 7.7.1.
+Linkers write such expressions for PLT entries, in which the CFA depends on the pc, and compilers for realigned stacks,
+in which the CFA is in memory at an offset from the frame pointer.  The operations are those of DWARF 5, 2.5 and 7.7.1.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def evaluate(code: bytes, pc: int, arch: Arch, on_cfa: bool) -> Evaluated:
     :param pc: the address for which the rule is asked.
     :param arch: of the code.
     :param on_cfa: the expression begins with the CFA on its stack (rules of registers).
-    :raises UnsupportedExpressionError: it does not amount to a place.
+    :raises UnsupportedExpressionError: its value is not a place.
     :raises FormatError: it is cut short.
     """
     stack: list[Value] = [RegisterRule(CFA, 0, False)] if on_cfa else []

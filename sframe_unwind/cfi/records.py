@@ -31,6 +31,7 @@ _CIE_ROOM = 1 << 16
 """Number of bytes by which CIEs may exceed their section, if its size is not known."""
 _HEADS = {order: struct.Struct(mark + "II") for order, mark in STRUCT_MARKS.items()}
 """Length of a record, and distance to its CIE."""
+_HEAD_SIZE = 8
 _KEPT = 16
 """Number of different CIEs whose decoders are kept for other sections."""
 
@@ -159,7 +160,7 @@ class Records:
         self._debug_frame = debug_frame
         self._bases = Bases(arch.byteorder, data_base)
         self._order = arch.byteorder
-        self._head = _HEADS[arch.byteorder]
+        self._read_head = _HEADS[arch.byteorder].unpack_from
         self._commons: dict[int, Common | FormatError] = {}
         self._cie_room = min(len(data), MAX_RECORD) + _CIE_ROOM
 
@@ -220,17 +221,17 @@ class Records:
         :return: ``None``: there is none, or something about it is unusual, or its CIE has not been read.
         """
         data = self._data
-        if self._debug_frame or not isinstance(data, bytes) or not 0 <= offset <= len(data) - self._head.size:
+        if self._debug_frame or not isinstance(data, bytes) or not 0 <= offset <= len(data) - _HEAD_SIZE:
             return None
-        length, distance = self._head.unpack_from(data, offset)
-        at, end = offset + self._head.size, offset + 4 + length
-        common = self._commons.get(at - 4 - distance) if distance else None
+        length, distance = self._read_head(data, offset)
+        common = self._commons.get(offset + 4 - distance) if distance else None
         if not isinstance(common, Common) or common.usual is None:
             return None
-        code_at = at + common.usual.size
+        at, end, usual = offset + _HEAD_SIZE, offset + 4 + length, common.usual
+        code_at = at + usual.size
         if length > MAX_RECORD or not code_at <= end <= len(data):
             return None
-        begin, size, skipped = common.usual.unpack_from(data, at)
+        begin, size, skipped = usual.unpack_from(data, at)
         code_at += skipped
         if skipped >= 0x80 or code_at > end:
             return None

@@ -35,7 +35,7 @@ NO_SCALES = Scales(0, 0, 0)
 
 
 class NoCfa(NamedTuple):
-    """There is no CFA, by instructions that have no meaning."""
+    """The CFA after instructions that have no meaning: there is none."""
 
     why: str
 
@@ -116,10 +116,10 @@ class Row:
         return place, added, count
 
     def scaled_rule(self, arch: Arch, return_column: int, pc: int) -> tuple[UnwindRule, Scales] | None:
-        """Return the rule where places depend on the length of scalable vectors (AArch64), and how.
+        """Return the rule of a row whose places depend on the length of scalable vectors (AArch64), and the multiples.
 
-        :return: the rule without what depends on it; ``None``: no place does.
-        :raises UnsupportedExpressionError: a place is more than that.
+        :return: the rule without these multiples; ``None``: no place depends on the length.
+        :raises UnsupportedExpressionError: a place is neither a plain one nor one plus such a multiple.
         :raises FormatError: an expression is malformed.
         """
         if arch.vector_granules is None or self.cfa is None or isinstance(self.cfa, NoCfa):

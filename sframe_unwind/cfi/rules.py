@@ -71,7 +71,7 @@ class CfiRules:
             if relative is None:
                 return self._by_address(function, low, high)
             known = relative
-            # An absolute address, or another operand with the same byte.
+            # Locations after DW_CFA_set_loc are absolute.  An operand can be the same byte; then nothing is kept.
             if SET_LOC not in fde.code:
                 if len(self._tables) == _KEPT_TABLES:
                     self._tables.clear()

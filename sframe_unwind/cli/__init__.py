@@ -36,8 +36,12 @@ SUMMARIES = {
     "lookup": "find the function and the row for addresses",
     "show": "show functions: each instruction with the rules of SFrame, of DWARF CFI and of the code",
     "verify": "compare SFrame with the DWARF CFI or ORC of the same file, or all with its machine code",
-    "lint": ("tell whether a consumer would load the SFrame of a file, what it would lose, and what is odd about it"),
+    "lint": (
+        "tell whether a consumer would load the SFrame of a file, which functions it would lose, and which rules"
+        " it breaks"
+    ),
     "convert": "make SFrame from DWARF CFI or another version of SFrame, or DWARF CFI from SFrame",
+    "annotate": "write the .cfi_* directives for functions in assembly that have none, from their machine code",
     "survey": "survey whole distributions: sizes, coverage, correctness, and why code is left out",
     "perf": "unwind the samples of a recording by SFrame, by frame pointers and by DWARF CFI",
     "backtrace": (
@@ -47,11 +51,12 @@ SUMMARIES = {
     "gdb": "start GDB with the plugin loaded",
     "lldb": "start LLDB with the plugin loaded",
     "plugin": "print the line that loads the plugin, for a debugger's init file",
-    "doctor": "tell what this machine can do, and what mends each shortcoming",
+    "doctor": "try what works on this machine, and name a remedy for what does not",
     "schema": "print the JSON schema of a command's output",
 }
-"""What each command does, in the order of the help; its name is that of a module of this package.  The module's
-docstring begins with the same words: the help of the program imports no command."""
+"""The summary of each command, in the order of the help; the name of a command is that of its module in this package.
+
+The module's docstring begins with the same words; they are here as well, so that the help imports no command."""
 
 
 class _Commands(Mapping[str, ModuleType]):
@@ -151,7 +156,7 @@ def _run(arguments: list[str]) -> int:
 def parser(wanted: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Return the parser of the command line.
 
-    :param wanted: the first argument: if it is a command, the parser knows no other.
+    :param wanted: the first argument; if it is a command, the parser has only this command.
     """
     from sframe_unwind.cli.parsing import parser_of  # --version needs no parser
 

@@ -23,12 +23,12 @@ class _Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # typeshed overloads it by the type of the namespace
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse arguments, and report one that is not known with the command that does not know it.
+        """Parse arguments; the message about an unknown argument names the command.
 
-        argparse lets the parser of the whole command line report it, which names no command.
+        argparse lets the parser of the whole command line report such an argument, and that message names no command.
         """
         parsed, unknown = super().parse_known_args(args, namespace or argparse.Namespace())
-        # argparse takes all words of such an argument from before the first option.
+        # argparse takes all words of such an argument from those before the first option.
         rest = next((one.dest for one in self._get_positional_actions() if one.nargs == argparse.ZERO_OR_MORE), None)
         if rest is not None and not any(word.startswith("-") for word in unknown):
             setattr(parsed, rest, [*getattr(parsed, rest), *unknown])

@@ -11,7 +11,7 @@ another machine, if the files that it names are found here.  The stack of each s
   sframe+fp     SFrame, and frame pointers where SFrame has no row
   sframe+dwarf  SFrame, and DWARF CFI where SFrame has no row
   sframe+code   SFrame, and the machine code where SFrame has no row (only with --method; extra "code")
-  code          the machine code (likewise)
+  code          the machine code (only with --method; extra "code")
   dwarf         DWARF CFI; the others are compared with it
   dwarf+fp      DWARF CFI, and frame pointers where there is none
 
@@ -107,7 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class _Results(NamedTuple):
-    """What is known of the samples of one event."""
+    """The results for the samples of one event."""
 
     event: str
     sample_type: int
@@ -199,7 +199,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _complain(done: _Run, usable: Sequence[_Results]) -> None:
-    """Say what is missing."""
+    """Report missing files and missing parts of the recording."""
     for line in done.files.unfit.values():
         complain(line)
     if done.recording.truncated:

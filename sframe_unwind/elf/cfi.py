@@ -105,8 +105,8 @@ class FileCfi:
         """Return an FDE, which ends where its code section ends."""
         at = self._extents.order[number]
         fde = self._records[self._sections[at]].fde(self._offsets[at])
-        _, end = self._extents[number]
-        return fde if fde.end == end else fde._replace(end=end)
+        size = self._extents.sizes[number]
+        return fde if fde.end == fde.start + size else fde._replace(end=fde.start + size)
 
 
 def _index(reader: Reader, arch: Arch, layout: Layout) -> Index | None:

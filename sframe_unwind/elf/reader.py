@@ -9,7 +9,6 @@ import errno
 import io
 import os
 import stat
-import weakref
 from collections.abc import Callable
 from typing import Any, BinaryIO, Union, cast
 
@@ -53,9 +52,9 @@ def is_directory(path: PathLike) -> bool:
 def file_type(path: PathLike) -> int | None:
     """Return the type of a file, as :func:`stat.S_IFMT` does; ``None``: there is none.  Links are followed.
 
-    The methods of :class:`pathlib.Path` do not tell the two errors from a missing file, from Python 3.14 on.
+    From Python 3.14 on, the methods of :class:`pathlib.Path` do not distinguish these errors from a missing file.
 
-    :raises OSError: that is unknown; for example, a directory on the way may not be searched.
+    :raises OSError: the type cannot be found out; for example, a directory on the way may not be searched.
     :raises ValueError: the path is not the name of a file.
     """
     try:
@@ -88,6 +87,8 @@ class FileReader:
 
     def __init__(self, path: PathLike) -> None:
         self._descriptor = open_descriptor(path)
+        import weakref  # dump reads the whole section at once
+
         weakref.finalize(self, os.close, self._descriptor)
 
     def read(self, offset: int, size: int) -> bytes:

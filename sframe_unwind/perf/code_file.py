@@ -27,7 +27,7 @@ _PADDING = 8
 
 
 class CodeFile:
-    """A loaded file.  Its contents serve as memory: recordings have no other, and code does not change.
+    """A loaded file.  Memory is read from its contents: a recording has only the stacks, and code does not change.
 
     :param mapping: the mapping of its code.
     :param build_id: the build ID in hexadecimal digits; empty: not known.

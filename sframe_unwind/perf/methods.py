@@ -34,7 +34,7 @@ def by_frame_pointers(context: Context) -> Stack:
 def by_frame_pointers_of_caller(context: Context) -> Stack:
     """Unwind the innermost frame by SFrame or DWARF CFI, and its callers by frame pointers.
 
-    A function that has not set up its frame yet, or never does, hides its caller from frame pointers.
+    If the innermost function has not set up its frame, its caller cannot be found by frame pointers.
     """
     found = list(islice(frames(context, context.space.by_sframe_then_cfi), 2))
     if len(found) < 2:

@@ -61,9 +61,9 @@ def _follow(
 
 
 def _end(space: Space, data: UnwindData, pc: int, interrupted: bool) -> tuple[Ending, str] | None:
-    """Return how a stack ends, and why if it fails, that has no frame beyond a pc; ``None``: there may be one.
+    """Return the ending of a stack without a frame beyond a pc, and the reason if it fails; ``None``: there may be one.
 
-    All stacks that end at a pc end in the same way, so it is found once.
+    All stacks that end at a pc end in the same way, so the result is kept.
     """
     if not pc:  # a frame with a pc of 0 does not exist
         return None if interrupted else (Ending.REACHED, "")
@@ -148,7 +148,7 @@ class _Unwinding:
         if result is not None or not self._data.with_frame_pointers:
             return result
         if isinstance(self._data.modules.results[lookup_address(registers.pc, interrupted)], Found):
-            return None  # there is a row, which leads to memory that was not copied
+            return None  # there is a row, but it leads to memory that was not copied
         return frame_pointer.unwind(self._context.arch, self._context.memory.read_word, registers, lambda _: True)
 
     def _walk_to_plain(self, walk: Walk) -> Registers | None:

@@ -29,7 +29,7 @@ _MOST_JUDGED = 200
 
 
 class Space:
-    """What one process, or several alike, had mapped at one time: a
+    """The mapped files of one process, or of several with the same mappings, at one time: a
     :class:`sframe_unwind.process.target.UnwindableCode`.
 
     :param found: each mapping of code with its file, or ``None`` and the reason why there is none.

@@ -58,8 +58,8 @@ class CodeUnwinder:
     def unwind(self, registers: Registers, interrupted: bool) -> UnwindResult | None:
         """Return the caller of a frame; ``None``: the code does not tell it.
 
-        The return address must follow a call, or be that of a signal handler: nothing else enters functions that a
-        program shows to be entered by the ABI.
+        A caller is returned only if its pc follows a call, or is the return address of a signal handler: functions are
+        entered in no other way by the ABI.
 
         :param interrupted: the pc is not a return address; see :func:`sframe_unwind.address.lookup_address`.
         :raises SFrameError: the code tells it, but the step fails.

@@ -80,7 +80,7 @@ class LoadedObject:
 
     @property
     def lacks(self) -> str:
-        """What its source places lack and why, in one line; empty: nothing is known to be missing."""
+        """The data that its source places lack, and the reason, in one line; empty: nothing is known to be missing."""
         return self._debug_info.lacks if self._debug_info is not None else ""
 
     @cached_property

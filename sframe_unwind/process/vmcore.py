@@ -38,11 +38,11 @@ class LoadedModule(NamedTuple):
 
     name: str
     path: str
-    """Of its file; empty: not found."""
+    """Path of its file; empty: the file was not found."""
     addresses: Mapping[str, int]
-    """Those of its sections in memory, by name."""
+    """The addresses of its sections in memory, by name."""
     ranges: tuple[Range, ...]
-    """Where it is in memory."""
+    """The ranges of memory in which it is loaded."""
 
 
 class KernelProgram(Protocol):
@@ -69,10 +69,11 @@ class KernelProgram(Protocol):
 class KernelObject:
     """The kernel, or one of its modules.
 
-    :param file: its file, which says how long the sections are; ``None``: not found.
-    :param ranges: where a module is in memory, which serves in place of the file.
-    :param addresses: those of the sections in memory, by name.
-    :param bias: what is subtracted from an address to show it: how far the kernel was moved, or the module's address.
+    :param file: its file, which has the sizes of the sections; ``None``: it was not found.
+    :param ranges: the ranges of memory in which a module is loaded, which are used if there is no file.
+    :param addresses: the addresses of the sections in memory, by name.
+    :param bias: the number that is subtracted from an address to show it: the distance by which the kernel was moved,
+        or the address of the module.
     :param lines: whether source lines are wanted.
     """
 
@@ -172,7 +173,7 @@ class KernelCode:
         return self._main.code_rows if self.find(pc) is self._main else None
 
     def prefers_cfi(self, pc: int) -> bool:  # noqa: ARG002
-        """Return ``False``: kernels are read to see what an SFrame unwinder gives."""
+        """Return ``False``: the stacks of kernels are shown as an SFrame unwinder finds them."""
         return False
 
     def is_code(self, pc: int) -> bool:

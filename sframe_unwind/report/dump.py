@@ -13,6 +13,7 @@ from typing import Callable
 from sframe_unwind.errors import FormatError
 from sframe_unwind.report.notation import Cells, Notations, attributes, start_column
 from sframe_unwind.sframe.constants import FdeType, Flag, PcType
+from sframe_unwind.sframe.fde import Fde
 from sframe_unwind.sframe.fre import most_rows
 from sframe_unwind.sframe.rules import RuleTable
 from sframe_unwind.sframe.section import Section
@@ -24,6 +25,8 @@ Report = Callable[[FormatError], None]
 Numbers = Mapping[int, Sequence[int]]
 """Numbers of functions, by the number of their table in the file, ascending."""
 
+_KEPT_TEMPLATES = 1 << 12
+"""Maximum number of functions with different texts of rows whose text is kept: some 400 bytes each."""
 LARGEST_ADDRESS = (1 << 64) - 1
 """Addresses are shown modulo the next number."""
 
@@ -41,6 +44,32 @@ class Reader:
         self._tails = {kind: _Tails(table, kind, tail) for kind in FdeType}
         # Functions can share rows.  Without a limit, a damaged section could make the output grow quadratically.
         self._budget = most_rows(table.header.fre_size, table.header.num_fdes)
+        self._plain = table.plain_rows()
+        self._interpreters = list(self._tails.values())
+        self._templates: dict[tuple[int, int, tuple[str, ...]], str] = {}
+
+    def plain_text(self, number: int, start: int, size: int) -> str | None:
+        """Return the text of a function; ``None``: it is in a mask FDE, malformed, or at the end of the address space.
+
+        Functions with equal attributes and rows share a text in which only the numbers are filled in.
+
+        :param start: address of its first byte.
+        :param size: in bytes.
+        """
+        found = self._plain.read_with_kind(number, self._interpreters)
+        if found is None:
+            return None
+        kind, starts, tails = found
+        if not 0 <= start <= LARGEST_ADDRESS - (starts[-1] if starts else 0) or len(starts) > self._budget:
+            return None
+        self._budget -= len(starts)
+        key = *kind, tuple(tails)
+        template = self._templates.get(key)
+        if template is None:
+            if len(self._templates) == _KEPT_TEMPLATES:
+                self._templates.clear()
+            template = self._templates[key] = _template(self._table.function(number).fde, tails)
+        return template % (number, start, size, *[start + offset for offset in starts])
 
     def function(self, number: int) -> Function | None:
         try:
@@ -112,22 +141,38 @@ def chosen(table: Table, place: int, only: Numbers | None) -> Sequence[int]:
 def _table_text(table: Table, report: Report, numbers: Sequence[int]) -> Iterator[str]:
     yield "\n".join(_header_lines(table)) + "\n\n  Function Index :\n"
     reader = Reader(table, str, report)
+    starts, sizes = table.extents()
     for number in numbers:
-        function = reader.function(number)
-        if function is None:
-            yield f"\n    func idx [{number}]: malformed\n"
-            continue
-        fde = function.fde
-        mask = fde.pc_type is PcType.MASK
-        repetition = f", repetition = {fde.repetition_size} bytes" if mask else ""
-        title = f"\n    func idx [{number}]: pc = {function.start & LARGEST_ADDRESS:#x}, size = {fde.size} bytes"
-        title += attributes(fde) + repetition + "\n"
-        rows = reader.rows(function)
-        if rows is None:
-            yield f"{title}    malformed\n"
-            continue
-        lines = [f"    {address & LARGEST_ADDRESS:016x}  {tail}\n" for address, tail in rows]
-        yield f"{title}    {start_column(fde):<16}CFA       FP        RA\n{''.join(lines)}"
+        yield reader.plain_text(number, starts[number], sizes[number]) or _function_text(reader, number)
+
+
+def _function_text(reader: Reader, number: int) -> str:
+    """Return the text of a function of any kind."""
+    function = reader.function(number)
+    if function is None:
+        return f"\n    func idx [{number}]: malformed\n"
+    fde = function.fde
+    numbers = number, function.start & LARGEST_ADDRESS, fde.size
+    rows = reader.rows(function)
+    if rows is None:
+        return _title(fde) % numbers + "    malformed\n"
+    addresses = (address & LARGEST_ADDRESS for address, _ in rows)
+    return _template(fde, [tail for _, tail in rows]) % (*numbers, *addresses)
+
+
+def _template(fde: Fde, tails: Iterable[str]) -> str:
+    """Return the text of a function, without its number, start address, size, and the addresses of its rows.
+
+    :param tails: the texts of the rows.
+    """
+    columns = f"    {start_column(fde):<16}CFA       FP        RA\n"
+    return _title(fde) + columns + "".join([f"    %016x  {tail}\n" for tail in tails])
+
+
+def _title(fde: Fde) -> str:
+    """Return the line above the rows of a function, without number, start address and size."""
+    repetition = f", repetition = {fde.repetition_size} bytes" if fde.pc_type is PcType.MASK else ""
+    return f"\n    func idx [%d]: pc = %#x, size = %d bytes{attributes(fde)}{repetition}\n"
 
 
 def _header_lines(table: Table) -> list[str]:

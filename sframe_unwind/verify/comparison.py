@@ -127,15 +127,18 @@ class Comparison:
         return self._only is None or bool(overlap([(start, end)], self._only))
 
     def _compare(self, function: table.Function) -> Function:
-        key = function.start, function.end
+        key = start, end = function.start, function.end
         differing: list[Compared] = []
-        found = self._cfi.fdes(*key)
+        found = self._cfi.fdes(start, end)
         for described in found:
             try:
-                dwarf = self._rules.of(described, *key)
+                dwarf = self._rules.of(described, start, end)
             except FormatError as error:
                 return self._function(key, Outcome.NOT_COMPARED, str(error))
-            differing += self._differing(function, described, dwarf)
+            if described.start == start and described.end == end and unrolled(function, start, end) == dwarf:
+                self.addresses_compared += len(dwarf[0])
+            else:
+                differing += self._differing(function, described, dwarf)
         if not found:
             return self._function(key, Outcome.SFRAME_ONLY, "no CFI")
         if not differing:
@@ -147,13 +150,8 @@ class Comparison:
 
         :param dwarf: the rows that ``described`` has.
         """
-        extent = function.start, function.end
-        whole = extent == (described.start, described.end)
-        low, high = extent if whole else (max(extent[0], described.start), min(extent[1], described.end))
+        low, high = max(function.start, described.start), min(function.end, described.end)
         sframe = unrolled(function, low, high)
-        if whole and sframe == dwarf:
-            self.addresses_compared += len(dwarf[0])
-            return []
         changes = at_changes(
             one=sframe, other=dwarf, one_start=function.start, other_start=described.start, low=low, high=high
         )

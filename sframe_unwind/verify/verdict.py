@@ -52,7 +52,7 @@ class Line(NamedTuple):
     code: Words | None = None
     """The result of the check against machine code; ``None``: there was no such check."""
     orc: Words | None = None
-    """What the check against machine code found to be wrong in ORC; ``None``: ORC was not checked."""
+    """The rules of ORC that the check against machine code shows to be wrong; ``None``: ORC was not checked."""
 
 
 class Disagreement(NamedTuple):
@@ -146,7 +146,7 @@ class Verdict(NamedTuple):
     sframe_sections: tuple[tuple[str, int], ...] = ()
     """The SFrame sections of a linked file, each with its number of functions."""
     rewriter: str = ""
-    """What rewrote the code after linking and left SFrame as it was; empty: nothing did."""
+    """The name of the tool that rewrote the code after linking and left SFrame as it was; empty: none did."""
     known: int = 0
     """Number of findings that are left out here, because a baseline has them."""
 

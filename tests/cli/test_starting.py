@@ -33,7 +33,8 @@ print(*sorted(after - before))
             ["dump"],
             (
                 *("json", "multiprocessing", "pathlib", "pickle", "shutil", "tempfile", "traceback"),
-                *("sframe_unwind.cfi", "sframe_unwind.verify", "sframe_unwind.process", "sframe_unwind.cli.addresses"),
+                *("zlib", "sframe_unwind.decompression", "sframe_unwind.cli.addresses"),
+                *("sframe_unwind.cfi", "sframe_unwind.verify", "sframe_unwind.process"),
             ),
         ),
         (["lookup", "0"], ("multiprocessing", "pickle", "sframe_unwind.verify", "sframe_unwind.process")),

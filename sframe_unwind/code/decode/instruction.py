@@ -42,13 +42,13 @@ CHOICE = 12
 UNKNOWN = 13
 """Nothing follows: any value."""
 SIGN = 14
-"""``operand``: a return address gets its authentication code."""
+"""``operand, key``: a return address gets its authentication code, by the A key (0) or the B key (1)."""
 STRIP = 15
 """``operand, checked``: a return address loses its authentication code; if that is checked, it must have one."""
 SHIFT_RIGHT = 16
 """``operand, bits, signed``"""
 PARTLY = 17
-"""``operand``: an operand, most of which is left."""
+"""``operand``: an operand of which only a part was changed."""
 SCALED = 18
 """``operand, count``: an operand plus that many lengths of scalable vectors, in granules of 8 bytes."""
 
@@ -104,7 +104,7 @@ size, in either direction from the address.  If the address is also :data:`ANYTH
 """
 EVERYWHERE: Store = (ANYTHING, ANYTHING, ANYTHING)
 ELSEWHERE: Store = (RESULT, ANYTHING, ANYTHING)
-"""A store to memory that no general register points to."""
+"""A store to memory to which no general register points."""
 
 
 class Exit(NamedTuple):
@@ -130,14 +130,14 @@ class Instruction(NamedTuple):
     """The stores, in order."""
     exits: tuple[Exit, ...]
     target: Expression | None
-    """The target of an unconditional jump or call.  For an instruction that executes another one, the address of that
-    one (``STOP`` as long as its effect is unknown)."""
+    """The target of an unconditional jump or call.  For an instruction that executes another one, the address of the
+    other one; its kind is ``STOP`` as long as the effect of the other one is unknown."""
     link: int | None = None
     """The register in which a call leaves its return address."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is known which registers and what memory it may write."""
+        """Whether all registers and all memory are known that it may write."""
         return EVERYWHERE not in self.stores
 
 

@@ -41,7 +41,7 @@ _ENDS = {
     "Ijk_SigTRAP": Kind.TRAP,
     "Ijk_SigILL": Kind.TRAP,
 }
-"""Jump kinds; after others, the next instruction is unknown."""
+"""The known kinds of jumps; after any other kind, the next instruction is unknown."""
 
 
 class Translation:
@@ -179,7 +179,7 @@ class Translation:
                 self._operands.value(statement.addr), self._types.lookup(statement.result)
             )
         else:
-            # It may fail: nothing is stored then.
+            # A conditional store may fail, and then stores nothing.
             size = SIZES.get(self._operands.type(statement.storedata), 8)
             self._stores.append((self._operands.value(statement.addr), size, ANYTHING))
             self._operands.temporaries[statement.result] = RESULT

@@ -31,6 +31,7 @@ from sframe_unwind.code.interpret.values import (
     OTHER_BASE,
     REPLACED,
     SIGNED,
+    SIGNED_BY_B,
     STACK_BASE,
     SYMBOL,
     UNKNOWN,
@@ -138,7 +139,7 @@ class Evaluator(Expressions):
             registers[register] = value
 
     def _new_sp(self, value: Value, state: State, pc: int) -> Value:
-        """Return a name for the new stack pointer; the value that the name denoted before becomes unreachable."""
+        """Return a name for a new value of the stack pointer; make the state forget an older value with that name."""
         fresh = displaced(pc) if value[0] in (STACK_BASE, OTHER_BASE) else lost(pc)
         bounds, reaches = self._bounds, self._reaches
         top = bounds.of(value)
@@ -218,7 +219,7 @@ class Evaluator(Expressions):
         if slots and (size != _WORD or offset % _WORD):
             for slot in [slot for slot in slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]:
                 if value[0] == UNKNOWN_BASE:
-                    slots[slot] = UNKNOWN  # stored on a condition
+                    slots[slot] = UNKNOWN  # the store depends on a condition
                 elif size < _HALF_WORD:
                     slots[slot] = self._altered(slots[slot])
                 else:
@@ -227,7 +228,7 @@ class Evaluator(Expressions):
             return
         if not self._frame.is_followed(value[0]):
             old = slots.pop(address, None)
-            if old in (self._frame.return_address, SIGNED):
+            if old in (self._frame.return_address, SIGNED, SIGNED_BY_B):
                 slots[address] = REPLACED
                 self.has_replaced = True
         elif len(slots) < _MAX_SLOTS:
@@ -244,7 +245,7 @@ class Evaluator(Expressions):
         """Change a state to the one after a call.
 
         :param changed: the registers that the callee may change; ``None``: those that the ABI permits.  The stack
-            pointer and the caller's stack stay unchanged, except what the ABI gives to the callee.
+            pointer and the caller's stack stay unchanged, except for the area that the ABI gives to the callee.
         """
         preserved, is_tracked = self._machine.preserved, self._frame.is_tracked
         registers = state.registers

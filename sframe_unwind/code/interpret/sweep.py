@@ -28,7 +28,7 @@ class Sweep:
         self._offset = function.start - section.start if section is not None else 0
         """Offset of the function in its section."""
         size = max(min(function.end - function.start, len(self._contents) - self._offset), 0)
-        # The bytes after the function's end that the lifter gets decide whether an instruction is cut off there.
+        # The lifter gets some bytes after the function's end, so that it does not cut the last instruction off.
         self._code = self._contents[self._offset : self._offset + size + lifter.machine.max_size]
         self._end = size
         self.instructions: dict[int, Instruction] = {}
@@ -38,7 +38,7 @@ class Sweep:
         self.executed: set[int] = set()
         """Addresses of instructions that other instructions execute."""
         self.executing: list[int] = []
-        """Addresses of those others."""
+        """Addresses of the instructions that execute another one."""
         self.branches: list[tuple[int, int]] = []
         """Addresses of the static branches, and where they lead."""
         self._decode()
@@ -135,7 +135,7 @@ class Sweep:
         return tuple((field - start, fields[field]) for field in range(start, end) if field in fields)
 
     def after_jumps(self) -> Iterator[int]:
-        """Yield the addresses of instructions that follow one after which execution does not continue."""
+        """Yield the addresses after instructions that do not continue at the next one."""
         fresh = False
         for pc, instruction in self.instructions.items():
             if fresh and not self._lifter.machine.is_padding(self.bytes_at(pc, instruction.size)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Callable
 
 from sframe_unwind.address import Range, RangeMap
@@ -21,19 +21,29 @@ _MOST_FOUND = 1 << 20
 """Maximum number of functions that are found by following calls."""
 
 
-def functions_of(image: CodeImage, machine: Machine, lifter: Lifter, known: Iterable[Range]) -> CodeRanges:
+def functions_of(
+    image: CodeImage,
+    machine: Machine,
+    lifter: Lifter,
+    known: Iterable[Range],
+    starts: Iterable[int] | None = None,
+    only_called: Collection[int] = (),
+) -> CodeRanges:
     """Return the functions of a file.
 
-    A start is an address that is called, exported, pointed to, or where the program begins.  It counts only if it lies
-    in no known function: code in the middle of one that is called belongs to that function.  A function that is found
-    in this way ends with the last instruction that its code leads to.
+    A start is an address that is called, exported or in a pointer, or at which the program begins.  It counts only if
+    it is in no known function: the address of code in the middle of a known function does not begin another one.  A
+    function that is found in this way ends with the last instruction to which its code leads.
 
     :param known: start and end address (exclusive) of the known functions.
+    :param starts: further addresses at which functions are known to start; where they end is not known.  An address
+        that the code computes then begins no other function: assembly has data among its code.  ``None``: it may.
+    :param only_called: addresses at which functions start only if they are called.
     """
     known = [one for one in known if image.is_code(one[0])]
     known += [(plt.start, plt.end) for plt in image.plts]
-    first = [*image.reachable, *((image.entry_point,) if image.entry_point is not None else ())]
-    finder = Finder(image, machine, lifter, known)
+    first = [*(starts or ()), *image.reachable, *((image.entry_point,) if image.entry_point is not None else ())]
+    finder = Finder(image, machine, lifter, known, takes_computed=starts is None, only_called=only_called)
     for start, end in known:
         finder.follow(CodeRange(start, end))
     for start in first:
@@ -45,8 +55,10 @@ class Finder:
     """Follows calls to code that belongs to no known function.
 
     :param known: the known functions.
-    :param before_next: returns the code from a start to where another function may begin; ``None``: code that belongs
-        to no known function reaches to the next start that was found.
+    :param before_next: returns the code from a start to the address at which another function may begin; ``None``: code
+        that belongs to no known function reaches to the next start that was found.
+    :param takes_computed: an address that the code computes may begin a function.
+    :param only_called: addresses at which functions start only if they are called.
     """
 
     def __init__(
@@ -56,8 +68,12 @@ class Finder:
         lifter: Lifter,
         known: Iterable[Range],
         before_next: Callable[[int], CodeRange] | None = None,
+        takes_computed: bool = True,
+        only_called: Collection[int] = (),
     ) -> None:
         self._image = image
+        self._takes_computed = takes_computed
+        self._only_called = only_called
         self._before_next = before_next
         self._known = RangeMap((start, end, None) for start, end in known)
         self._waiting: list[int] = []
@@ -77,7 +93,7 @@ class Finder:
             self._waiting.append(start)
 
     def follow(self, function: CodeRange) -> Run:
-        """Add what a function calls, note the code whose addresses it computes, and return the run."""
+        """Interpret a function; add its callees and the code whose address it computes, and return the run."""
         self._interpreter.ranges = CodeRanges([function])
         run = self._interpreter.run(function, {function.start: self._interpreter.frame.entry()})
         self.followed += len(self._interpreter.sweep_at(function.start).instructions)
@@ -99,8 +115,9 @@ class Finder:
         if end is None:
             return
         pc, state = end
-        values = {value for base, value in state.registers.values() if base == NUMBER} - after_system_calls
-        self._taken.update(value for value in values if value > 0 and self._image.is_code(value))
+        if self._takes_computed:
+            values = {value for base, value in state.registers.values() if base == NUMBER} - after_system_calls
+            self._taken.update(value for value in values if value > 0 and self._image.is_code(value))
         found = sweep.instruction(pc)
         if found.kind is Kind.JUMP and found.target is not None and found.target[0] == PC_RELATIVE:
             target = pc + found.target[1]
@@ -111,7 +128,7 @@ class Finder:
         """Return the extents of the functions that were found."""
         while self.follow_next() is not None:
             pass
-        for start in sorted(self._found):  # some began before it was known where the next one does
+        for start in sorted(self._found):  # when some were found, the start of the next one was not known yet
             self._follow_found(start)
         return sorted(self._found.items())
 
@@ -123,7 +140,7 @@ class Finder:
         if not self._waiting:
             extents = RangeMap((start, end, None) for start, end in self._found.items())
             for address in sorted(self._taken):
-                if not extents.contains(address):
+                if address not in self._only_called and not extents.contains(address):
                     self.add(address)
             self._taken.clear()
         return self._follow_found(self._waiting.pop()) if self._waiting else None

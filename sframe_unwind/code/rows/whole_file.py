@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from sframe_unwind.code.decode.instruction import Kind
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.code.interpret.entries import entries, interpreted
 from sframe_unwind.code.interpret.interpretation import Interpreter
@@ -24,9 +25,11 @@ class FunctionRows(NamedTuple):
     end: int
     """Address after the last byte."""
     pieces: list[Rows]
-    """The code with rows; none: nothing is known."""
+    """The code with rows; empty: no rule is known in the function."""
     instructions: list[int]
     """The addresses of its instructions."""
+    after_exits: frozenset[int]
+    """The addresses of those that follow the end of a path: a return or an unconditional jump."""
 
     def rule_at(self, address: int) -> UnwindRule | None:
         """Return the rule for an address of the function; ``None``: it is not known."""
@@ -34,31 +37,47 @@ class FunctionRows(NamedTuple):
         return None if found is None else found.rule
 
 
-def rows_of_functions(interpreter: Interpreter, jobs: int = 1) -> Iterator[FunctionRows]:
+def rows_of_functions(
+    interpreter: Interpreter, jobs: int = 1, registers: Sequence[int] = (), only: Sequence[int] | None = None
+) -> Iterator[FunctionRows]:
     """Yield the rows of each function of a file.
 
     The effects of functions on their callers are found first, as the check of tables does.
 
     :param jobs: number of processes for the search of these effects.
+    :param registers: DWARF numbers of further registers that the rules have; the interpreter follows them.
+    :param only: the numbers of the functions to examine, ascending; ``None``: all.
     """
-    parts = learned(Checker(interpreter, {}), jobs)
+    parts = learned(Checker(interpreter, {}), jobs, only)
     judge = Judge(interpreter.frame)
     ranges = interpreter.ranges
+    chosen = range(len(ranges)) if only is None else only
     elsewhere: dict[int, FoundRule | None] = {}
     own: dict[int, dict[int, FoundRule | None]] = {}
-    for function in map(ranges.__getitem__, range(len(ranges))):
+    for function in map(ranges.__getitem__, chosen):
         if function.start not in parts:
-            own[function.start] = followed(interpreter, judge, function, elsewhere)
-    for function in map(ranges.__getitem__, range(len(ranges))):
+            own[function.start] = followed(interpreter, judge, function, elsewhere, registers)
+    for function in map(ranges.__getitem__, chosen):
         found = own.get(function.start)
-        if found is None:  # it is entered with the frames of other functions, which must agree
+        if found is None:  # the function is entered with the frames of other functions, whose rules must agree
             found = {pc: elsewhere[pc] for pc in range(*function) if pc in elsewhere}
-        instructions = list(interpreter.sweep_at(function.start).instructions)
-        yield FunctionRows(*function, joined(interpreter, *function, found), instructions)
+        instructions = interpreter.sweep_at(function.start).instructions
+        exits = (at + one.size for at, one in instructions.items() if one.kind in (Kind.JUMP, Kind.RETURN))
+        yield FunctionRows(
+            start=function.start,
+            end=function.end,
+            pieces=joined(interpreter, *function, found),
+            instructions=list(instructions),
+            after_exits=frozenset(exits),
+        )
 
 
 def followed(
-    interpreter: Interpreter, judge: Judge, function: CodeRange, elsewhere: dict[int, FoundRule | None]
+    interpreter: Interpreter,
+    judge: Judge,
+    function: CodeRange,
+    elsewhere: dict[int, FoundRule | None],
+    registers: Sequence[int] = (),
 ) -> dict[int, FoundRule | None]:
     """Return the rules of a function by address, and add those of the other functions that are entered with its frame.
 
@@ -66,7 +85,7 @@ def followed(
     """
     run = run_of(interpreter, function)
     own: dict[int, FoundRule | None] = {}
-    for pc, known in rules_of(interpreter, judge, run).items():
+    for pc, known in rules_of(interpreter, judge, run, registers).items():
         if function.start <= pc < function.end:
             own[pc] = known
         else:

@@ -1,4 +1,4 @@
-"""s390x."""
+"""s390x: the facts that VEX lacks or has wrong."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from sframe_unwind.code.decode.machines.base import (
     call,
     conditional_jump,
     jump,
+    named,
     trap,
     writing,
 )
@@ -208,6 +209,7 @@ MACHINE = Machine(
     reference=_reference,
     disassembler=("CS_ARCH_SYSZ", "CS_MODE_BIG_ENDIAN"),
     moves_parts=_MOVING_PARTS.match,
+    directive_name=named(s390x.ARCH, "%"),
     has_access=False,
     plt_entry_sizes=(32,),
 )
