@@ -50,8 +50,8 @@ def test_stacks_are_those_of_gdb_with_cfi(abi: str, variant: str, with_symbols: 
                 assert stack.pcs == expected[: len(stack.pcs)]
                 reached += stack.ending is Ending.CUT
     # Where the caller is, is not known after a room of variable size is made (AArch64, -O0), nor in the cases of a
-    # switch by an index that is an address (s390x).
-    assert reached >= 0.8 * len(METHODS) * len(found)
+    # switch by an index that is an address (s390x).  Without symbols, such a function has no rows at all.
+    assert reached >= (0.8 if with_symbols else 0.7) * len(METHODS) * len(found)
 
 
 def test_without_the_extra(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
