@@ -8,6 +8,8 @@ import platform
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import elftools
 
@@ -19,6 +21,7 @@ from bench import (
     converting,
     decoding,
     driving,
+    growth,
     lldb_backtraces,
     lldb_deep,
     lldb_driving,
@@ -28,6 +31,7 @@ from bench import (
     opening,
     peers,
     profiles,
+    results,
     runtime_code,
     serving,
     starting,
@@ -44,6 +48,7 @@ _MODULES = (
         starting,
         commands,
         peers,
+        growth,
         opening,
         decoding,
         verifying,
@@ -63,6 +68,7 @@ GROUPS = {
     "core": (
         "command",
         "peer",
+        "growth",
         "open",
         "decode",
         "verify",
@@ -103,16 +109,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"the programs to measure with are for x86_64, this is {platform.machine()}")
     started = time.monotonic()
     rows: list[Row] = []
+    parts: dict[str, Any] = {}
     failed = False
     for name in [name for name in PARTS if name in names]:
         if sys.stderr.isatty():
             print(f"bench: {name} ...", file=sys.stderr, flush=True)
         try:
-            rows += PARTS[name].rows()
+            where, found = results.circumstances(), list(PARTS[name].rows())
+            rows += found
+            parts[name] = {**where, "rows": results.to_json(found)}
         except BenchError as error:
             print(f"bench: {name}: {error}", file=sys.stderr, flush=True)
             failed = True
     print("\n".join(table(rows)))
+    if options.json is not None:
+        results.write(options.json, parts)
     missed = [row for row in rows if row.verdict in ("over", "not measured")]
     print(f"\n{_verdict(rows, missed)}; {_circumstances()}, {time.monotonic() - started:.0f} s")
     if failed:
@@ -131,6 +142,13 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help="a part or a group of them; default: all")
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        type=Path,
+        help="also write the results to a file, which keeps those of other parts; docs/performance.md is made from"
+        f" bench/{results.RESULTS.name} by python -m bench.page",
+    )
     parser.add_argument("--no-fail", dest="fail", action="store_false", help="exit status 0 even if a target is missed")
     return parser
 

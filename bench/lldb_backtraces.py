@@ -15,11 +15,11 @@ PART = "lldb-bt"
 AT_MOST = Target(1.4)
 """Mode ``always`` over mode ``off``."""
 STRICT_AT_MOST = Target(1.6)
-"""The same limit if each frame is SFrame's own."""
+"""Mode ``strict``, in which SFrame makes each frame, over mode ``off``."""
 OVER_LEAST_AT_MOST = Target(1.15)
-"""Mode ``strict`` over the least that frames of any script cost."""
+"""Mode ``strict`` over the shortest script that makes frames: what the frames of any script cost."""
 PAIRS = 7
-"""Sessions for each of these two."""
+"""Number of sessions in mode ``strict``, and of those with the shortest script."""
 
 
 def rows() -> Iterator[Row]:
@@ -66,8 +66,8 @@ def _of(lldb: Lldb, variant: str) -> Iterator[Row]:
             target=target,
             detail=detail,
         )
-    # Each in a session of its own: a second provider, even one that does not apply, makes LLDB 22.1 take 16 times as
-    # long for LLDB's own frames.
+    # Each is measured in a session of its own: with a second provider, even one that does not apply, LLDB 22.1 takes
+    # 16 times as long for its own frames.
     turns = in_turns(PAIRS, {mode: partial(once, mode) for mode in ("strict", "least")})
     what = f"{name}: mode strict / the least of a script"
     yield Row(

@@ -1,111 +1,51 @@
-"""Measures whole commands against the C tools that do the nearest work, and how their time grows with their input."""
+"""Measures whole commands against the C tools that do the nearest work."""
 
 from __future__ import annotations
 
-import shutil
-import sys
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from bench import program
-from bench.processes import COMMAND, processor_time
-from bench.report import Row, Target, Unavailable, medians, ratios
-from bench.sample import recursion
-from bench.timing import in_turns
+from bench.pairs import Pair, pair_row
+from bench.processes import COMMAND
+from bench.report import Row, Target, Unavailable
 from tools.binutils import SFRAME_VERSIONS, ToolchainUnavailable, provide
 
 PART = "peer"
-ROUNDS = 7
-SIZES = (1, 2, 4, 8)
-"""Multiples of the functions of the smallest program."""
-GROWTH = Target(1.1)
-"""Limit of the time of the largest program divided by that of the smallest one and by the ratio of their sizes."""
+VERIFY, DUMP = Target(6), Target(3)
+"""Limits of the time divided by that of readelf."""
 _RELEASE = next(release for release, version in SFRAME_VERSIONS.items() if version == 3)
 _LIBRARY = Path("/usr/lib/x86_64-linux-gnu/libstdc++.so.6")
-
-
-class _Pair(NamedTuple):
-    """A command of this project, and the tool that it is compared with."""
-
-    what: str
-    command: Sequence[str]
-    peer: Sequence[str]
-    target: Target
-    statuses: Sequence[int] = (0,)
-    """Expected exit statuses of the command."""
 
 
 def rows() -> Iterator[Row]:
     """Measure whole processes from start to end, each after its peer or before it."""
     try:
         tools = provide(_RELEASE, "x86_64")
-        functions, small = program.build(3), recursion("O2")
+        functions = program.build(3)
     except (Unavailable, ToolchainUnavailable) as error:
-        yield Row(part=PART, what="commands", values=(), unit="x", target=GROWTH, detail=str(error))
+        yield Row(part=PART, what="commands", values=(), unit="x", target=VERIFY, detail=str(error))
         return
-    for pair in _pairs(tools, functions, small):
-        yield _row(pair)
-    for name in ("verify", "dump"):
-        yield _growth(name)
+    for pair in _pairs(tools, functions):
+        yield pair_row(PART, pair)
 
 
-def _pairs(tools: Path, functions: Path, small: Path) -> Iterator[_Pair]:
-    many, file, python = f"{program.FUNCTIONS:,} functions", str(functions), (sys.executable, "-c", "pass")
+def _pairs(tools: Path, functions: Path) -> Iterator[Pair]:
+    many, file = f"{program.FUNCTIONS:,} functions", str(functions)
     readelf = str(tools / "readelf")
     verify = (*COMMAND, "verify", file)
     frames = (readelf, "--debug-dump=frames-interp", file)
-    yield _Pair(f"verify of {many} / readelf --debug-dump=frames-interp", verify, frames, Target(6))
-    yield _Pair(
+    yield Pair(f"verify of {many} / readelf --debug-dump=frames-interp", verify, frames, VERIFY)
+    yield Pair(
         f"verify of {many} / llvm-dwarfdump --eh-frame", verify, ("llvm-dwarfdump", "--eh-frame", file), Target(4)
     )
     by_code = (*COMMAND, "verify", "--against", "code", "-j", "1", str(_LIBRARY))
-    yield _Pair(
+    yield Pair(
         f"verify --against code of {_LIBRARY.name} / objdump -d",
         by_code,
         (str(tools / "objdump"), "-d", str(_LIBRARY)),
         Target(15),
         statuses=(0, 1),
+        rounds=3,
     )
-    yield _Pair(f"dump of {many} / readelf --sframe", (*COMMAND, "dump", file), (readelf, "--sframe", file), Target(3))
-    yield _Pair("dump of a small program / python -c pass", (*COMMAND, "dump", str(small)), python, Target(4))
-    yield _Pair("--version / python -c pass", (*COMMAND, "--version"), python, Target(1.8))
-
-
-def _row(pair: _Pair) -> Row:
-    if shutil.which(pair.peer[0]) is None:
-        why = f"{pair.peer[0]} is not installed"
-        return Row(part=PART, what=pair.what, values=(), unit="x", target=pair.target, detail=why)
-    times = in_turns(
-        ROUNDS,
-        {
-            "this": partial(processor_time, pair.command, pair.statuses),
-            "peer": partial(processor_time, pair.peer),
-        },
-    )
-    return Row(
-        part=PART,
-        what=pair.what,
-        values=ratios(times["this"], times["peer"]),
-        unit="x",
-        target=pair.target,
-        detail=medians("s", **times),
-    )
-
-
-def _growth(name: str) -> Row:
-    """Measure a command on programs of several sizes."""
-    paths = {size: program.build(3, copies=size) for size in SIZES}
-    times = in_turns(
-        ROUNDS, {str(size): partial(processor_time, (*COMMAND, name, str(path))) for size, path in paths.items()}
-    )
-    smallest, largest = str(SIZES[0]), str(SIZES[-1])
-    return Row(
-        part=PART,
-        what=f"{name}: growth from {program.FUNCTIONS:,} to {program.FUNCTIONS * SIZES[-1]:,} functions",
-        values=[one / (SIZES[-1] / SIZES[0]) for one in ratios(times[largest], times[smallest])],
-        unit="x",
-        target=GROWTH,
-        detail=medians("s", **times),
-    )
+    yield Pair(f"dump of {many} / readelf --sframe", (*COMMAND, "dump", file), (readelf, "--sframe", file), DUMP)

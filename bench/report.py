@@ -62,7 +62,7 @@ def ratios(values: Iterable[float], peers: Iterable[float]) -> list[float]:
 def medians(unit: str, **seconds: Sequence[float]) -> str:
     """Return the medians of several times with their names, for the details of a row."""
     scale = SCALES[unit]
-    return ", ".join(f"{name} {_number(statistics.median(times) * scale)} {unit}" for name, times in seconds.items())
+    return ", ".join(f"{name} {number(statistics.median(times) * scale)} {unit}" for name, times in seconds.items())
 
 
 SCALES = {"s": 1.0, "ms": 1e3, "µs": 1e6}
@@ -89,7 +89,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     if not row.values:
         return (row.part, row.what, "", "", "", "", _limit(row), row.verdict, row.detail)
     spread = (row.value, min(row.values), max(row.values))
-    return (row.part, row.what, *map(_number, spread), row.unit, _limit(row), row.verdict, row.detail)
+    return (row.part, row.what, *map(number, spread), row.unit, _limit(row), row.verdict, row.detail)
 
 
 def _limit(row: Row) -> str:
@@ -98,5 +98,6 @@ def _limit(row: Row) -> str:
     return f"{'>=' if row.target.at_least else '<='} {row.target.limit:g}"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Return a value with three or four digits."""
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}" if abs(value) < 1 else f"{value:.4g}"

@@ -1,6 +1,7 @@
 """The facts about GDB that differ from one version to another; the rest of the plugin asks for them by name.
 
-Where GDB's Python interface shows a fact itself, it is asked, because distributions take changes into older versions.
+If GDB's Python interface shows a fact, the interface is asked and not the version, because distributions take changes
+into older versions.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ def major(version: str) -> int:
 
 
 def native_fails(number: int) -> tuple[str, ...]:
-    """Return the architectures whose return address GDB's own unwinder cannot always find although there is CFI.
+    """Return the architectures on which GDB's own unwinder sometimes fails to find the return address by the CFI.
 
-    On s390x, GDB 13 and 16 report that one in a floating-point register cannot be converted to an integer, and that one
-    in r14 of a signal frame's caller has been optimized out.  GDB 18 finds both.
+    On s390x, GDB 13 and 16 report that a return address in a floating-point register cannot be converted to an integer,
+    and that a return address in r14 of a signal frame's caller has been optimized out.  GDB 18 finds both.
 
     :param number: the first number of GDB's version.
     """

@@ -53,9 +53,9 @@ class Program(NamedTuple):
     package: str
     """Debian's name of the source package."""
     sources: tuple[str, ...]
-    """Patterns."""
+    """Patterns for the paths of its source files, relative to the folder of the package."""
     left_out: tuple[str, ...] = ()
-    """Names of files."""
+    """Names of source files that fit a pattern, but are not compiled."""
     flags: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
     generate: tuple[tuple[str, ...], ...] = ()
@@ -150,7 +150,7 @@ class Built(NamedTuple):
     """The builds of one program for one ABI."""
 
     objects: Path
-    """A folder."""
+    """The folder of the object files."""
     combined: Path
     """The output of ``ld -r`` for the object files."""
     executable: Path
@@ -212,7 +212,7 @@ def verified(path: Path) -> list[Verdict]:
 
 
 class Sum(NamedTuple):
-    """The result for one build of a program."""
+    """The result for one build of a program: numbers of functions, of addresses and of disagreements, and bytes."""
 
     both: int
     sframe_only: int

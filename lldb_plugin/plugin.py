@@ -102,5 +102,5 @@ _PLUGIN = Plugin()
 
 
 def the_plugin() -> Plugin:
-    """Return the plugin, for what LLDB calls by name: commands and stop-hooks."""
+    """Return the plugin, for the classes that LLDB finds by name: commands and stop-hooks."""
     return _PLUGIN

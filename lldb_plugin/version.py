@@ -1,6 +1,6 @@
 """The facts that depend on the version of the running LLDB; no other module asks for the version.
 
-Where an attribute of LLDB's interface shows a difference, it is asked for; the version is compared elsewhere.
+A fact is found by an attribute of LLDB's interface if one shows it, otherwise by the number of the version.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REMOVES_SIGNATURES = hasattr(lldb.SBValue, "GetValueAsAddress")
 def takes_registers() -> bool:
     """Return whether LLDB takes registers from frames of a script; that version is also the first to ask for the CFA.
 
-    It must be a version that takes frames.
+    Call this only in a version that takes frames.
     """
     from lldb.plugins.scripted_process import ScriptedFrame
 

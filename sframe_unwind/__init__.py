@@ -2,9 +2,8 @@
 
 SFrame (the ELF section ``.sframe``) tells for the addresses of a program how to find the caller of a frame: the CFA,
 the return address and the frame pointer.  The caller of this library provides unwind data, registers and memory; the
-library returns rules, frames, and the reason why a stack ends.  It controls no process, so it unwinds on any machine
-what was recorded on any other.  Versions 1, 2 and 3 of the format are supported, for AMD64, AArch64 in both byte
-orders, and s390x.
+library returns rules, frames, and the reason why a stack ends.  It controls no process, so it can unwind stacks of
+another machine.  Versions 1, 2 and 3 of the format are supported, for AMD64, AArch64 in both byte orders, and s390x.
 
 Write a section with one function, look an address up in it, and unwind one frame:
 
@@ -29,17 +28,17 @@ CFA 0x8000, pc 0x4005, sp 0x8000, fp 0xbeef
 ====================  ==============================================================================================
 file                  :func:`load` opens the sections of an ELF file, :class:`Section` the bytes of one section
 functions and rows    :meth:`Section.functions`, :meth:`Function.rows`, :class:`UnwindRule`, :class:`RegisterRule`
-address               :meth:`Section.lookup` returns a :class:`Match` or a :class:`Miss`; :func:`lookup_address` says
-                      which address to ask for, :func:`describe_rule` what a rule means
+address               :meth:`Section.lookup` returns a :class:`Match` or a :class:`Miss`; :func:`lookup_address` returns
+                      the address to look up, :func:`describe_rule` a rule in words
 one frame             :func:`step`
-stack                 :class:`Walk` over :class:`Modules` yields frames; :class:`End` says why it ended
+stack                 :class:`Walk` over :class:`Modules` yields frames; :class:`End` is the reason why it ended
 writing               :func:`encode` a :class:`SectionSpec`; :func:`function_from_rules`, :func:`describe`
 checking              :func:`verify_file` compares the SFrame of a file with its DWARF CFI
 errors                :class:`SFrameError` is the base of all; a :class:`FormatError` has the section and the offset
 ====================  ==============================================================================================
 
-Addresses are integers of 64 bits, sizes are in bytes, registers are DWARF register numbers.  Whatever the bytes are,
-each error is an :class:`SFrameError`, and an address without SFrame is not an error.
+Addresses are integers of 64 bits, sizes are in bytes, registers are DWARF register numbers.  For any input, each error
+is an :class:`SFrameError`.  An address without SFrame is not an error.
 
 No package is needed.  Names outside ``__all__`` are private and change without notice.  ``docs/api.md`` has longer
 programs.
@@ -48,7 +47,9 @@ programs.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+
+TYPE_CHECKING = False
+"""As in :mod:`typing`, which takes longer to import than all that ``--version`` needs; type checkers know the name."""
 
 if TYPE_CHECKING:
     from sframe_unwind.address import lookup_address

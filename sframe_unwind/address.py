@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import accumulate
-from operator import add, gt, itemgetter
+from operator import add, gt, itemgetter, sub
 from typing import Any, Generic, Literal, TypeVar
 
 WORD_SIZE = 8
@@ -182,7 +182,7 @@ class RangeMap(Generic[Item]):
 class Extents:
     """Ranges that may overlap, in a few bytes each: a file of 100 MB has 100,000 functions.
 
-    They are numbered by start address; of those with one start, what was added first comes first.
+    They are numbered by start address; ranges with the same start keep their order.
     """
 
     def __init__(self, ranges: Iterable[Range]) -> None:
@@ -191,36 +191,32 @@ class Extents:
             starts.append(start)
             sizes.append(end - start)
         self.order: Sequence[int] = range(len(starts))
-        """Which of the ranges as they were given has each number."""
+        """Maps the number of a range to its index among the given ranges."""
         if any(map(gt, starts, starts[1:])):
             self.order = array("Q", sorted(self.order, key=starts.__getitem__))
             starts = array("Q", map(starts.__getitem__, self.order))
             sizes = array("Q", map(sizes.__getitem__, self.order))
         self.starts: Sequence[int] = starts
-        self._sizes = sizes
-        self._reach = array("Q", [0]) * len(starts)
-        """How far ranges up to each number reach beyond the start of that one."""
-        reach = 0
-        for number, (start, size) in enumerate(zip(starts, sizes)):
-            reach = max(reach, start + size)
-            self._reach[number] = max(reach - start, 0)
+        self.sizes: Sequence[int] = sizes
+        self._reach = array("Q", map(sub, accumulate(map(add, starts, sizes), max), starts))
+        """For each number, the distance by which the ranges up to it reach beyond its start, in bytes."""
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def __getitem__(self, number: int) -> Range:
         start = self.starts[number]
-        return start, start + self._sizes[number]
+        return start, start + self.sizes[number]
 
     def __iter__(self) -> Iterator[Range]:
-        return zip(self.starts, map(add, self.starts, self._sizes))
+        return zip(self.starts, map(add, self.starts, self.sizes))
 
     def overlapping(self, start: int, end: int) -> list[int]:
         """Return the numbers of the ranges that overlap ``[start, end)``, ascending."""
         found = []
         at = bisect_left(self.starts, end) - 1
         while at >= 0 and start < self.starts[at] + self._reach[at]:
-            if start < self.starts[at] + self._sizes[at]:
+            if start < self.starts[at] + self.sizes[at]:
                 found.append(at)
             at -= 1
         return found[::-1]

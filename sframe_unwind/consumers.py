@@ -1,6 +1,7 @@
-"""The readers of SFrame: the versions, machines and kinds of rows that each takes.
+"""The readers of SFrame: the versions, machines and kinds of rows that each accepts.
 
-``lint`` adds what each does with a section that breaks a rule; ``convert`` writes what given readers take.
+``lint`` adds the reaction of each to a section that breaks a rule; ``convert`` writes sections that given readers
+accept.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class FileError(SFrameError):
 
 
 class DecompressionError(FileError):
-    """Compressed data is damaged, or nothing here decompresses it; the message names what would."""
+    """Compressed data is damaged, or nothing here decompresses it; the message names the missing packages."""
 
 
 PACKAGES = {

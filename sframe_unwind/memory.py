@@ -1,7 +1,7 @@
 """Access to the bytes of a file or of a process: types of the read callbacks, lazy reads, caches, bounds checks.
 
-A section can describe hundreds of thousands of functions, and a lookup needs one of them.  A read of process memory
-can cost one packet to a remote target.  Therefore nothing here reads a whole section, and reads fetch chunks.
+A section can describe hundreds of thousands of functions, and a lookup needs one of them.  Therefore nothing here reads
+a whole section.  A read of process memory can cost one packet to a remote target.  Therefore reads fetch chunks.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ STRUCT_MARKS: Mapping[str, str] = {"little": "<", "big": ">"}
 
 _CHUNK_BITS = 10
 CHUNK = 1 << _CHUNK_BITS
-"""Number of bytes that one read fetches.  Debug stubs accept this size in one packet, and it serves many frames."""
-
+"""Number of bytes that one read fetches: debug stubs send so many in one packet, and many frames fit in them."""
 
 _MOST_AHEAD = 1 << 16
 """Maximum number of bytes that one read of a stack fetches."""
@@ -60,7 +59,7 @@ class LazyBytes:
 
     def __init__(self, fetch: Callable[[int, int], bytes], size: int, chunk: int = CHUNK) -> None:
         self._fetch = fetch
-        self._size = min(size, sys.maxsize)  # more, as a damaged file can claim, has no len()
+        self._size = min(size, sys.maxsize)  # a damaged file can claim more than len() can return
         self._chunk = chunk
         self._chunks: dict[int, bytes] = {}
 
@@ -127,7 +126,7 @@ class ChunkCache:
     Call :meth:`forget` after the process has run: the chunks are not checked for changes.
 
     :param read: reads the memory.
-    :param bits: a chunk has two to the power of this many bytes.
+    :param bits: logarithm to base 2 of the size of a chunk in bytes.
     """
 
     def __init__(self, read: ReadMemory, bits: int = _CHUNK_BITS) -> None:
@@ -173,7 +172,7 @@ class WordReader(ChunkCache):
 
         :raises MemoryReadError: the word cannot be read.
         """
-        # This repeats the common case of `read`, but makes no slice: a walk reads two words per frame.
+        # This repeats the common case of `read` without a slice, because a walk reads two words for each frame.
         chunk = self._chunks.get(address >> _CHUNK_BITS)
         offset = address & CHUNK - 1
         if chunk is None or offset + WORD_SIZE > len(chunk):
@@ -183,9 +182,10 @@ class WordReader(ChunkCache):
 
 
 class ReadAhead:
-    """A :data:`ReadMemory` for a stack, which is read from one end to the other: the deeper, the more at a time.
+    """A :data:`ReadMemory` for a stack that is read from its lower end upwards.
 
-    Each read can cost one packet, for which a debug server takes more time than for the bytes in it.
+    Each read that continues the last one fetches twice as many bytes, up to 64 KiB.  A debug server takes more time for
+    a packet than for the bytes in it.
 
     :param read: reads the memory; the memory must not change during the life of this object.
     """
@@ -223,7 +223,7 @@ def read_c_string(read: ReadMemory, address: int, limit: int) -> str:
 
     :param limit: maximum length in bytes; a longer string is truncated.
     """
-    at_once = 64  # a read does not cross a multiple of this, since the next page may be unreadable
+    at_once = 64  # no read crosses a multiple of this, and so none crosses into a page that may be unreadable
     raw = b""
     while address and len(raw) < limit:
         try:

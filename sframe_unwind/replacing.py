@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,21 +22,23 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], mode: int | None = None, follow: bool = True) -> Iterator[Path]:
-    """Give the path of an empty file beside ``path``, which takes its name when the ``with`` block has succeeded.
+    """Give the path of an empty file beside ``path``; when the ``with`` block has succeeded, it gets the name ``path``.
 
-    A file that fails to be written, for want of space for example, leaves the file at ``path`` as it was.
+    If the block fails, for want of space for example, the file at ``path`` stays unchanged.
 
     :param mode: permissions; ``None``: the file keeps owner, group, permissions and extended attributes (capabilities
         among them) of the one at ``path``, or has the default permissions of new files.
-    :param follow: a symbolic link stays one, and the file that it leads to is replaced; else anything that has the name
-        is replaced, as a cache wants it.
+    :param follow: whether a symbolic link stays one, and the file to which it leads is replaced; otherwise the link
+        itself is replaced, as in a cache.
     :raises OSError: the file cannot be written.
     :raises FileError: ``path`` is something other than a regular file.
     """
     target = Path(path).resolve() if follow else Path(path)
     if follow and target.exists() and not target.is_file():
         raise FileError(f"{path}: not a regular file")
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    from tempfile import mkstemp  # most runs of a command that can write a file write none
+
+    descriptor, name = mkstemp(dir=target.parent, prefix=f".{target.name}.")
     os.close(descriptor)
     temporary = Path(name)
     try:

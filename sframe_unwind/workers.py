@@ -1,12 +1,13 @@
 """Maps a function over items in several processes, none of which outlives this one.
 
-:mod:`concurrent.futures` is not used for three reasons.  Its workers survive their parent when a signal ends it, and
-wait forever.  An interrupt waits for what the workers are doing.  And a worker that is killed, as by the kernel when
-memory is short, takes all results with it.
+:mod:`concurrent.futures` is not used for three reasons.  If a signal ends the parent, its workers remain and wait
+forever.  An interrupt has no effect until the workers have finished their items.  And if one worker is killed, for
+example by the kernel when memory is short, all results are lost.
 
-Here the workers are forked, so that the function need not be pickled, and each watches a pipe of which only this
-process has the other end: the end of the pipe is the end of this process, however it came about.  Linux has
-``PR_SET_PDEATHSIG`` for that, but only Linux, it needs :mod:`ctypes`, and it refers to a thread of the parent.
+Here the workers are forked, so that the function need not be pickled.  Each worker watches a pipe of which only this
+process has the other end.  The pipe is closed when this process ends for any reason, and then the worker ends.
+``PR_SET_PDEATHSIG`` would serve the same purpose, but exists only on Linux, needs :mod:`ctypes`, and refers to a thread
+of the parent.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Progress = Callable[[int, int], None]
 """Called with the number of finished items, and the number of all items."""
 
 _AHEAD = 256
-"""Results that may wait for the one that is next in order: they take memory."""
+"""Maximum number of items that are begun beyond the next one in order, because their results are kept in memory."""
 _TICK = 0.25
 """Seconds between two calls of ``tick``."""
 _LENGTH_SIZE = 8
@@ -64,13 +65,13 @@ class _Worker:
         self._received = bytearray()
 
     def ask(self, number: int, item: object) -> None:
-        """Have the worker, which is idle, do an item."""
+        """Give an item to the worker, which must be idle."""
         self.number = number
-        with contextlib.suppress(BrokenPipeError):  # it has ended, which reading its results tells
+        with contextlib.suppress(BrokenPipeError):  # the worker has ended; `receive` reports that
             _send(self.requests, pickle.dumps(item))
 
     def receive(self) -> bytes | None:
-        """Read what there is of a result, and return it when it is complete.
+        """Read the available part of a result, and return the result when it is complete.
 
         :raises EOFError: the worker has ended.
         """
@@ -86,7 +87,7 @@ class _Worker:
         return result
 
     def end(self) -> int:
-        """End the process at once; it has nothing to tidy up.  Return its wait status."""
+        """End the process at once, since it has nothing to tidy up; return its wait status."""
         os.close(self.requests)
         os.close(self.results)
         os.kill(self.process, signal.SIGKILL)  # until it is waited for, the number is its own
@@ -97,14 +98,14 @@ class _Pool(Generic[Item, Result]):
     def __init__(self, work: Callable[[Item], Result]) -> None:
         self._work = work
         self._life, self._alive = os.pipe()
-        """The end that workers watch, and the one that only this process keeps."""
+        """The ends of a pipe: the one that workers watch, and the one that only this process keeps open."""
         self.workers: dict[int, _Worker] = {}
-        """By the descriptor of their results."""
+        """The workers by the descriptor from which their results are read."""
 
     def start(self) -> _Worker:
         """Fork one more worker."""
-        # The worker would print where an interrupt found it before it ignores interrupts, and this process would not
-        # know yet of a worker that it has to end.
+        # Without the mask, an interrupt could come before the new worker ignores interrupts, which would print a
+        # traceback, or before this process has recorded the worker, which it then would not end.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             return self._fork(before)
@@ -161,7 +162,7 @@ class _Pool(Generic[Item, Result]):
         for descriptor in self.workers:
             poll.register(descriptor, select.POLLIN)
         if output is not None:
-            poll.register(output, 0)  # errors are reported unasked
+            poll.register(output, 0)  # poll reports errors in any case
         for descriptor, _ in poll.poll(int(1000 * _TICK)):
             if descriptor == output:
                 raise BrokenPipeError
@@ -206,7 +207,7 @@ def _send(descriptor: int, data: bytes) -> None:
 
 
 def _received(stream: BinaryIO, size: int) -> bytes:
-    """Read so many bytes, which have been written or are about to be."""
+    """Read ``size`` bytes, which have been written or are about to be written."""
     data = bytearray()
     while len(data) < size and (piece := stream.read(min(size - len(data), _AT_ONCE))):
         data += piece
@@ -241,9 +242,9 @@ def in_order(
     """Yield the result of a function for each item, in the order of the items.
 
     :param work: called in the workers; items and results are pickled.
-    :param jobs: how many workers there are.
-    :param output: descriptor of the pipe that the results are written to: if nobody reads it any more, the work ends.
-    :param tick: is called some times in a second.
+    :param jobs: maximum number of workers.
+    :param output: descriptor of the pipe to which the results are written; if nobody reads it any more, the work ends.
+    :param tick: called several times a second.
     :raises BrokenPipeError: nobody reads the output any more.
     :raises WorkerError: the function raised an exception.
     """
@@ -275,18 +276,18 @@ def as_completed(
 ) -> Iterator[tuple[Item, Result | Lost]]:
     """Yield each item with its result, in the order in which they are completed.
 
-    Items are taken when workers have nothing to do, and one in advance: they may be large, and are not known before.
+    An item is taken when a worker is idle, and one more in advance, because items may be large.
 
     :param work: called in the workers; items and results are pickled.
-    :param jobs: how many workers there are.
-    :param tick: is called some times in a second.
-    :param tries: how many workers an item may cost.
+    :param jobs: maximum number of workers.
+    :param tick: called several times a second.
+    :param tries: maximum number of workers to try for an item, if they end while they work on it.
     :raises WorkerError: the function raised an exception.
     """
     pool: _Pool[Item, Result] = _Pool(work)
     coming = iter(items)
     waiting: list[tuple[Item, int]] = []
-    """Items with the number of workers that they have cost."""
+    """Items, each with the number of workers that ended while they worked on it."""
     asked: dict[int, tuple[Item, int]] = {}
     following = 0
     try:

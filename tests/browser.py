@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from tests.hanging import HANG
-from tests.missing import absent
+from tests.missing import absent, not_on_this_system
 
 TIMEOUT = HANG
 """Time limit for the browser, in seconds."""
@@ -19,6 +19,12 @@ FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1200,900"),
 )
+WAITING = "--virtual-time-budget=20000000"
+"""The browser waits for what the page does after it has loaded.
+
+Its clock runs ahead while nothing is to be done, so the milliseconds are a number of polls.  On a busy machine, there
+are many of them before another thread of the browser has done its part.
+"""
 DARK = "--blink-settings=preferredColorScheme=0"
 
 PIXELS = """
@@ -108,7 +114,7 @@ class _Parser(HTMLParser):
 
 
 def render(page: Path, *flags: str, script: str = "") -> Element:
-    """Return a page after its scripts have run; skip the test if there is no browser.
+    """Return a page after its scripts have run; skip the test if there is no browser, or none that works.
 
     :param script: runs after the page's own scripts; its result is in the element `result`.
     """
@@ -121,7 +127,12 @@ def render(page: Path, *flags: str, script: str = "") -> Element:
         page.write_text(page.read_text(encoding="utf-8").replace("</body>", f"<script>{body}</script></body>"), "utf-8")
     with tempfile.TemporaryDirectory() as profile:
         command = [chromium, *FLAGS, *flags, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+        if done.returncode:
+            empty = subprocess.run([*command[:-1], "about:blank"], capture_output=True, timeout=TIMEOUT, check=False)
+            if empty.returncode:
+                not_on_this_system(f"chromium shows no page here, not even an empty one: status {empty.returncode}")
+        done.check_returncode()
     parser = _Parser()
     parser.feed(done.stdout)
     return parser.root

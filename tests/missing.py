@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -37,7 +38,7 @@ def absent(what: str) -> NoReturn:
 
 
 def not_on_this_system(why: str) -> NoReturn:
-    """End the test: the kernel of this machine lacks the tested feature, and no package changes that."""
+    """End the test: the kernel of this machine, or a limit, refuses what is tested, and no package changes that."""
     raise pytest.skip.Exception(why)
 
 
@@ -81,6 +82,12 @@ def package_needed(name: str) -> None:
     """End the test, or skip the module that calls this during its import, if a package is not installed."""
     if find_spec(name) is None:
         absent(f"the package {name} is not installed: what it compares with stays untested")
+
+
+def zstd_needed() -> None:
+    """End the test if the program ``zstd`` is not installed, which decompresses where Python and libzstd cannot."""
+    if shutil.which("zstd") is None:
+        absent("zstd is not installed: decompression by it stays untested")
 
 
 @contextmanager

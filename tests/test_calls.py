@@ -25,25 +25,49 @@ class Callable(NamedTuple):
     """It has a parameter such as ``*arguments``."""
 
 
+class File(NamedTuple):
+    """What is asked about one file.  The trees of all files together would make each collection of garbage slow."""
+
+    module: str
+    defined: tuple[tuple[str, Callable], ...]
+    """The classes, functions and methods by name."""
+    crowded: tuple[ast.Call, ...]
+    """The calls with too many positional arguments."""
+    foreign: frozenset[str]
+    """The names of modules of others, if there are such calls."""
+
+
 @cache
-def trees() -> dict[str, ast.Module]:
-    """Return the syntax tree of each file, by its path."""
+def files() -> dict[str, File]:
+    """Return the files of the project, by their paths."""
     paths = (path for package in PACKAGES for path in sorted((CHECKOUT / package).rglob("*.py")))
-    return {str(path.relative_to(CHECKOUT)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    return {str(path.relative_to(CHECKOUT)): file(path) for path in paths}
+
+
+def file(path: Path) -> File:
+    """Read a file."""
+    module = ".".join(path.relative_to(CHECKOUT).with_suffix("").parts).removesuffix(".__init__")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    defined: list[tuple[str, Callable]] = []
+    crowded: list[ast.Call] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and positional(node) > MOST:
+            crowded.append(node)
+        elif isinstance(node, ast.FunctionDef):
+            defined.append((node.name, Callable(module, node.args.vararg is not None)))
+        elif isinstance(node, ast.ClassDef):
+            made = [part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"]
+            defined.append((node.name, Callable(module, any(part.args.vararg is not None for part in made))))
+    return File(module, tuple(defined), tuple(crowded), frozenset(foreign_names(tree) if crowded else ()))
 
 
 @cache
 def callables() -> dict[str, list[Callable]]:
     """Return the classes, functions and methods of the project by name."""
     found = defaultdict(list)
-    for path, tree in trees().items():
-        module = path[: -len(".py")].replace("/", ".").removesuffix(".__init__")
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef):
-                found[node.name].append(Callable(module, node.args.vararg is not None))
-            elif isinstance(node, ast.ClassDef):
-                made = [part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"]
-                found[node.name].append(Callable(module, any(part.args.vararg is not None for part in made)))
+    for each in files().values():
+        for name, one in each.defined:
+            found[name].append(one)
     return found
 
 
@@ -67,18 +91,15 @@ def foreign_names(tree: ast.Module) -> Iterator[str]:
                     yield alias.asname or alias.name
 
 
-def calls(path: str, tree: ast.Module) -> Iterator[str]:
+def calls(path: str, file: File) -> Iterator[str]:
     """Yield the calls of a file with too many positional arguments, if the project defines what is called."""
-    module = path[: -len(".py")].replace("/", ".").removesuffix(".__init__")
-    foreign = set(foreign_names(tree))
-    near = {one.imported for one in imports_of(CHECKOUT / path, module)} | {module}
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or positional(node) <= MOST:
-            continue
+    near = {one.imported for one in imports_of(CHECKOUT / path, file.module)} if file.crowded else set()
+    near.add(file.module)
+    for node in file.crowded:
         if (
             isinstance(node.func, ast.Attribute)
             and isinstance(node.func.value, ast.Name)
-            and node.func.value.id in foreign
+            and node.func.value.id in file.foreign
         ):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
@@ -90,7 +111,7 @@ def calls(path: str, tree: ast.Module) -> Iterator[str]:
 
 
 def test_no_call_has_many_positional_arguments() -> None:
-    assert [line for path, tree in trees().items() for line in calls(path, tree)] == []
+    assert [line for path, file in files().items() for line in calls(path, file)] == []
 
 
 def test_calls_are_counted() -> None:

@@ -32,7 +32,7 @@ for name in sframe_unwind.__all__:
 
 MISUSE = {
     "sframe_unwind.Section(b'', 0).lookup(0).rule": 'Item "Miss" of "Match | Miss" has no attribute "rule"',
-    "sframe_unwind.load(1)": 'Argument 1 to "load" has incompatible type "int"; expected "str | Path | bytes"',
+    "sframe_unwind.load(1)": 'Argument 1 to "load" has incompatible type "int"; expected "str | PathLike[str] | bytes"',
     "sframe_unwind.load('file').lookup(0)": '"list[Section]" has no attribute "lookup"',
     "sframe_unwind.step(sframe_unwind.OUTERMOST)": 'Missing positional arguments "arch", "sp", "fp", "read_word"',
     "sframe_unwind.verify_file('file').good": '"Verdict" has no attribute "good"',

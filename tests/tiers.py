@@ -46,10 +46,10 @@ WITHOUT_QUICK: Mapping[str, str] = {
 """Files of those folders that `make test` runs first, with what they need and `make quick` has not."""
 
 WHOLE: Mapping[str, str] = {
-    "tests/code/test_executed.py": "a campaign",
-    "tests/code/test_generated.py": "a campaign",
-    "tests/code/test_mutations.py": "a campaign",
-    "tests/code/test_witness.py": "a campaign",
+    "tests/code/judge/test_executed.py": "a campaign",
+    "tests/code/judge/test_generated.py": "a campaign",
+    "tests/code/judge/test_mutations.py": "a campaign",
+    "tests/code/decode/test_witness.py": "a campaign",
     "tests/code/test_compacted.py::test_functions_are_those_of_cfi": "libraries of the system",
     "tests/convert/test_compact.py::test_libraries_of_the_system": "libraries of the system",
     "tests/convert/test_compact_stacks.py::test_stacks_of_a_library": "libraries of the system",

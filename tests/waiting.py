@@ -46,6 +46,21 @@ def runs(process: int) -> bool:
         return False
 
 
+def members(session: int) -> list[int]:
+    """Return the running processes of a session, which ``start_new_session`` begins.
+
+    :param session: the number of the process that began it.
+    """
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            # After the name: state, parent, group, session.
+            state, _, _, begun_by = stat.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[:4]
+            if int(begun_by) == session and state != "Z":
+                found.append(int(stat.parent.name))
+    return found
+
+
 def processor_seconds(process: int) -> float:
     """Return how long the threads of a process have run so far; 0 for one that is gone."""
     nanoseconds = 0

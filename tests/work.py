@@ -1,4 +1,4 @@
-"""Limits on the work of a piece of code, which are the same on every machine, however busy."""
+"""Limits on the work of a piece of code, which do not depend on the machine or its load."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class TooMuchWorkError(AssertionError):
 
 @contextmanager
 def at_most_lines(limit: int) -> Iterator[None]:
-    """Check that the block executes no more lines of Python than a limit, and end it where it does.
+    """Check that the block executes no more lines of Python than a limit; end it when it exceeds the limit.
 
-    Tracing makes the code some ten times slower, so inputs are smaller than where the time is measured.
+    Tracing makes the code some ten times slower, so inputs should be smaller than those of a measurement of time.
 
     :raises TooMuchWorkError: it executes more.
     """

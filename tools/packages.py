@@ -62,6 +62,7 @@ TEST_PACKAGES = (
     Package("golang-go", "go", "copies of programs of other compilers"),
     Package("libunwind-dev", "libunwind-dynamic.h", "code registered at run time"),
     Package("xz-utils", "xz", "binaries from Debian's archive"),
+    Package("zstd", "zstd", "sections that are compressed by Zstandard"),
     Package("gpgv", "gpgv", "binaries from Debian's archive", ("sqv",)),
     Package(
         "debian-archive-keyring", "/usr/share/keyrings/debian-archive-keyring.gpg", "binaries from Debian's archive"

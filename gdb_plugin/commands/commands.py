@@ -12,7 +12,7 @@ from gdb_plugin.interface.texts import path_of
 from gdb_plugin.version import VERSION
 from sframe_unwind.debugger import commands
 from sframe_unwind.debugger.commands import Arguments, UsageError
-from sframe_unwind.debugger.settings import AUTO, MODES, Settings
+from sframe_unwind.debugger.settings import AUTO, GENERATED, MODES, OFF
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.terminal import printable
 
@@ -261,48 +261,57 @@ class Mode(gdb.Parameter):
         return f"The mode of the SFrame unwinder is {value!r}."
 
 
-class _Switch(gdb.Parameter):
-    """A setting that is on or off."""
-
-    field = ""
-    """Its name, also in :class:`Settings`."""
-    shown = ""
-    """The text before its value in the output of ``show``."""
-
-    def __init__(self, plugin: Plugin) -> None:
-        self._plugin = plugin
-        super().__init__(f"sframe {self.field}", gdb.COMMAND_STACK, gdb.PARAM_BOOLEAN)
-        self.value = False
-
-    def get_set_string(self) -> str:
-        """Apply the new value, also to frames that are already unwound."""
-        settings = self._plugin.settings._asdict()
-        self._plugin.choose(Settings(**{**settings, self.field: bool(self.value)}))
-        return ""
-
-    def get_show_string(self, value: str) -> str:
-        """Return what ``show`` prints."""
-        return f"{self.shown} is {value}."
-
-
-class Strict(_Switch):
+class Strict(gdb.Parameter):
     """``set sframe strict``."""
 
     set_doc = "Set whether SFrame alone unwinds every frame that it covers, in the modes auto and always."
     show_doc = "Show whether SFrame alone unwinds every frame that it covers, in the modes auto and always."
     __doc__ = commands.STRICT.details.replace("{debugger}", "GDB")
-    field = "strict"
-    shown = "Strict SFrame unwinding"
+
+    def __init__(self, plugin: Plugin) -> None:
+        self._plugin = plugin
+        super().__init__("sframe strict", gdb.COMMAND_STACK, gdb.PARAM_BOOLEAN)
+        self.value = False
+
+    def get_set_string(self) -> str:
+        """Apply the new value, also to frames that are already unwound."""
+        self._plugin.choose(self._plugin.settings._replace(strict=bool(self.value)))
+        return ""
+
+    def get_show_string(self, value: str) -> str:
+        """Return what ``show`` prints."""
+        return f"Strict SFrame unwinding is {value}."
 
 
-class Generate(_Switch):
+class Generate(gdb.Parameter):
     """``set sframe generate``."""
 
-    set_doc = "Set whether SFrame is generated from DWARF CFI for modules without SFrame."
-    show_doc = "Show whether SFrame is generated from DWARF CFI for modules without SFrame."
+    set_doc = "Set what is generated for code without SFrame: tables from its DWARF CFI, or rules from the code itself."
+    show_doc = "Show what is generated for code without SFrame."
     __doc__ = commands.GENERATE.details.replace("{debugger}", "GDB")
-    field = "generate"
-    shown = "Generating SFrame for modules without"
+
+    def __init__(self, plugin: Plugin) -> None:
+        self._plugin = plugin
+        super().__init__("sframe generate", gdb.COMMAND_STACK, gdb.PARAM_ENUM, GENERATED)
+        self.value = OFF
+
+    def get_set_string(self) -> str:
+        """Apply the new value, also to frames that are already unwound.
+
+        :raises gdb.GdbError: this Python lacks what interprets machine code; the value is then as before.
+        """
+        settings = self._plugin.settings
+        try:
+            commands.check_generate(self.value)
+        except SFrameError as error:
+            self.value = settings.generate
+            raise gdb.GdbError(f"sframe: {error}") from error
+        self._plugin.choose(settings._replace(generate=self.value))
+        return ""
+
+    def get_show_string(self, value: str) -> str:
+        """Return what ``show`` prints."""
+        return f"What is generated for code without SFrame is {value!r}."
 
 
 class _Prefix(gdb.Command):

@@ -1,4 +1,4 @@
-"""Contexts that do not run in GDB's terms: expressions, registers, symbols, and the names of code without frames."""
+"""Asks GDB for the data of contexts that do not run: values of expressions, registers, symbols, names of code."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from sframe_unwind.unwind.modules import Found, NoData
 NATIVE = "gdb"
 """The name of GDB's own unwinders."""
 MAIN = "main; GDB goes on with 'set backtrace past-main on'"
-"""Why a stack ends that :func:`ends_at` ends."""
+"""The reason that is shown where :func:`ends_at` ends a stack."""
 
 
 def shown_frame(process: Process, walked: Walked, level: int) -> ShownFrame:

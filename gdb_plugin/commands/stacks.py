@@ -57,7 +57,7 @@ class Stacks:
     def comparison(self, limit: int | None = None) -> Comparison:
         """Compare the stack by SFrame with the stack by GDB's own unwinders; see :meth:`by_sframe`."""
         sframe = self.by_sframe(limit)
-        # Without unwind data, GDB's own unwinder can guess endlessly.
+        # Where GDB has no unwind data, its own unwinder guesses callers, which need not come to an end.
         return compare(self._stack(Settings(OFF), limit or len(sframe.frames) + _BEYOND), sframe)
 
     def process(self) -> Process:

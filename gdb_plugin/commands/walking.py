@@ -29,14 +29,15 @@ class Walked(NamedTuple):
     frame: gdb.Frame
     fp: int | None
     claimed: bool
-    """SFrame unwound it."""
+    """Whether SFrame unwound it."""
     interrupted: bool
     is_misplaced: bool
-    """It was interrupted, but GDB takes its pc for a return address, and so finds the function and the line of pc - 1:
-    an unwinder in Python cannot make signal frames."""
+    """Whether it was interrupted, but GDB takes its pc for a return address, and shows the function and line of pc - 1.
+
+    This happens because an unwinder in Python cannot make signal frames."""
     cfa: int | None
     has_caller: bool
-    """It has a caller, whether or not the user's settings let GDB show it."""
+    """Whether it has a caller, also if the user's settings do not let GDB show that one."""
 
 
 def walk_frames(process: Process, recorder: Recorder) -> Iterator[Walked]:
@@ -79,7 +80,7 @@ def walk_frames(process: Process, recorder: Recorder) -> Iterator[Walked]:
             raise error
         interrupted = _has_interrupted_caller(process, frame)
         is_misplaced = interrupted and frame.type() not in NAMES
-        # If a register is saved in a frame far inside, GDB needs long to find it, for each frame.
+        # GDB looks for a saved register in all frames further in, which takes long in a deep stack.
         unchanged = not (claimed or interrupted) and rule is not None and rule.cfa is not None and rule.fp is None
         if outer is not None and not unchanged:
             fp = register_of(outer, process.registers(outer).fp)

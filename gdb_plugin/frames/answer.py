@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from typing import Callable
 
 import gdb
 
@@ -11,7 +12,9 @@ from gdb_plugin.process.registers import Registers
 from gdb_plugin.version import SHOWS_OUTERMOST
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
 from sframe_unwind.arch import Arch
+from sframe_unwind.errors import MemoryReadError, StepError
 from sframe_unwind.unwind.step import Caller
+from sframe_unwind.unwind_rule import RegisterRule
 
 
 class FrameId:
@@ -46,6 +49,22 @@ def caller_info(frame: gdb.PendingFrame, registers: Registers, caller: Caller, e
             if not value.is_optimized_out:
                 save(register, value)
     return info
+
+
+def other_values(
+    places: Iterable[tuple[int, RegisterRule]], evaluate: Callable[[RegisterRule], int]
+) -> dict[int, int | None]:
+    """Return the values of the caller's registers by DWARF number; ``None``: a value cannot be read.
+
+    :param places: DWARF numbers and places of the registers.
+    :param evaluate: returns the value at a place; see :func:`sframe_unwind.unwind.step.value_of`.
+    """
+    values: dict[int, int | None] = {}
+    for number, place in places:
+        values[number] = None
+        with suppress(MemoryReadError, StepError):
+            values[number] = evaluate(place)
+    return values
 
 
 def save_others(
@@ -94,12 +113,12 @@ def save_all(info: gdb.UnwindInfo, frame: gdb.PendingFrame, registers: Registers
 def outermost_info(frame: gdb.PendingFrame, registers: Registers, arch: Arch, sp: int, entry: int) -> gdb.UnwindInfo:
     """Return the answer for a frame without a caller, which an unwinder in Python cannot express.
 
-    GDB's DWARF unwinder can, so the frame is better left to it if there is CFI.  Otherwise the answer has no pc of a
-    caller, and GDB 18 prints "frame did not save the PC".  GDB 13 would end the command with an error: there, the
-    answer has a pc of 0, and GDB can show one frame for it.  To unwind that one, GDB needs the return address register.
+    GDB's DWARF unwinder can express it, so the frame is better left to GDB if there is CFI.  Otherwise, the answer has
+    no pc of a caller, and GDB 18 prints "frame did not save the PC".  GDB 13 would end the command with an error.  So
+    for GDB 13, the answer has a caller with the pc 0, and its return address register; GDB may show a frame for it.
     """
-    # The CFA of the frame's callee; on s390x it is above SP, and GDB takes a frame with a lower CFA for corrupt.
-    # GDB 13 must do so there: it would go on with the frame whose pc is 0, and fail.
+    # The CFA of the frame's callee.  On s390x it is above SP, and GDB takes a stack for corrupt whose CFAs fall.  In
+    # GDB 13 that is wanted: it would otherwise go on with the frame whose pc is 0, and fail.
     cfa = sp - arch.sp_from_cfa & ADDRESS_MASK if SHOWS_OUTERMOST else sp
     info = frame.create_unwind_info(FrameId(gdb.Value(cfa), gdb.Value(entry)))
     if not SHOWS_OUTERMOST:

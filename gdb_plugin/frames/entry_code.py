@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from functools import partial
 
 import gdb
 
-from gdb_plugin.frames.answer import caller_info, outermost_info, save_others
+from gdb_plugin.frames.answer import caller_info, other_values, outermost_info, save_others
 from gdb_plugin.frames.unwinding import Unwinding
 from gdb_plugin.process.functions import entry_of
 from gdb_plugin.process.process import Process
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import PlaceKind
-from sframe_unwind.errors import MemoryReadError, StepError
 from sframe_unwind.kernel.entry_code import EntryPlace
 from sframe_unwind.kernel.unwinder import KernelUnwinder
 from sframe_unwind.unwind.step import Caller, value_of
@@ -44,7 +43,7 @@ def entry_code_info(
     registers = process.registers(frame)
     entry = entry_of(lookup_address(pc, interrupted)) or place.start
     if found.caller is None:
-        # GDB alone would continue in user space with guesses, or, in GDB 13 on s390x, drop this frame with an error.
+        # GDB alone would guess further frames in user space.  GDB 13 on s390x would drop this frame with an error.
         return outermost_info(frame, registers, process.arch, sp, entry)
     if place.kind is PlaceKind.EXCEPTION:
         return None
@@ -57,17 +56,13 @@ def entry_code_info(
 def _others(process: Process, pc: int, caller: Caller) -> dict[int, int | None]:
     """Return the caller's registers that the function saved, by its CFI; ``None``: the value cannot be read."""
     rule = process.modules.cfi_rule(pc - 1)
-    values: dict[int, int | None] = {}
-    for number, place in (rule.others if rule is not None else None) or ():
-        values[number] = None
-        with suppress(MemoryReadError, StepError):
-            values[number] = value_of(
-                rule=place,
-                arch=process.arch,
-                cfa=caller.cfa,
-                sp=caller.sp,
-                fp=caller.fp,
-                read_word=process.read_word,
-                read_register=None,
-            )
-    return values
+    evaluate = partial(
+        value_of,
+        arch=process.arch,
+        cfa=caller.cfa,
+        sp=caller.sp,
+        fp=caller.fp,
+        read_word=process.read_word,
+        read_register=None,
+    )
+    return other_values((rule.others if rule is not None else None) or (), evaluate)

@@ -1,13 +1,13 @@
 """Tells whether a pending frame was interrupted: its pc is then the next instruction, not a return address.
 
-The innermost frame is interrupted, a frame that a signal interrupted, and one in which GDB called a function.  GDB
-does not tell this to an unwinder, and the unwinder must not ask for the frame inside the pending one: GDB may not have
-finished it.  So this class keeps the frame that GDB asked for last.  GDB asks from the inside out; it does not ask for
-frames of inlined functions, tail calls and calls by GDB.
+Three kinds of frames are interrupted: the innermost frame, a frame that a signal interrupted, and a frame in which GDB
+called a function.  GDB does not tell an unwinder that a frame is one of these.  The next inner frame would show it, but
+the unwinder must not ask GDB for that frame, which GDB may not have finished.  So this class keeps the frame that GDB
+asked for last.  GDB asks for frames from the innermost outward, except for those of inlined functions, of tail calls
+and of calls by GDB.
 
 The kept frame may be from before the process ran: GDB drops its frames at each internal stop of a command, without
-notice.  So it is only used if the pending frame is the one that it returns to, according to its registers or to the
-present memory.
+notice.  So it is used only if it returns to the pending frame, according to its registers or to the present memory.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class FrameHistory:
         """
         last_level, last_pc, caller, signal = last
         if level <= last_level:
-            return True  # GDB began anew: only inlined functions are further in
+            return True  # GDB began a new chain at this frame: only inlined functions are further in
         if caller is not None:
-            # If the caller is another frame, GDB began anew, or called a function from the pending frame.
+            # If the caller is another frame, GDB began a new chain, or called a function from the pending frame.
             return signal or caller != (pc, sp)
         return self._is_signal_frame(last_pc) or not self._returns_to(last_pc, pc, sp)

@@ -1,6 +1,7 @@
 """Names in ``bt`` for code that the process registered with libunwind, and for the entry code of a Linux kernel.
 
-GDB takes names of frames from a frame filter.  Filters make it slower, so one exists only while there is such code.
+GDB takes the names of frames from a frame filter.  Filters make GDB slower, so the filter exists only while there is
+such code.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from sframe_unwind.kernel.entry_code import shown_name
 
 
 class _NamedFrame(FrameDecorator):
-    """A frame with the name that its code was registered with."""
+    """A frame with the registered name of its code."""
 
     def __init__(self, decorated: Any, name: str) -> None:
         super().__init__(decorated)

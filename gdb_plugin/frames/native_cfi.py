@@ -1,4 +1,4 @@
-"""The CFI that GDB's own unwinder has: it is asked of GDB, because GDB does not read each file, nor each as a whole."""
+"""Finds out which CFI GDB's own unwinder has: GDB does not read all files, and some files only in part."""
 
 from __future__ import annotations
 

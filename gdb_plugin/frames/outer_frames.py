@@ -1,12 +1,13 @@
-"""Knows in advance which outer frames of a deep stack are left to GDB, so that they are not asked for their pc.
+"""Finds the outer frames of a deep stack that are left to GDB before GDB asks for them, so that it need not tell a pc.
 
 GDB 13 tells an unwinder a frame's pc only as the value of a register, and the time for that grows with the level of the
 frame: some 20 µs at level 100,000, where GDB's own work for a frame takes 30 µs.  So this class walks ahead by the CFI
-that GDB will use, at 2 µs a frame, and keeps the pcs.  It walks only through frames that are known to be left to GDB,
-from their pcs.
+that GDB will use, which takes 2 µs for each frame, and keeps the pcs.  The walk ends at the first frame whose pc does
+not show that it is left to GDB.
 
-If GDB came to other frames than the walk did, some would be left to GDB although SFrame differs, until the end of that
-walk, where its last pc is compared with GDB's.  This can happen if another unwinder in Python takes frames.
+Another unwinder in Python can give a frame another caller than the CFI does, and lead GDB to other frames than those of
+the walk.  Some of them are then left to GDB although SFrame differs, until the end of the walk, where the last pc is
+compared with GDB's.
 """
 
 from __future__ import annotations
@@ -47,17 +48,17 @@ class OuterFrames:
         self.forget()
 
     def forget(self) -> None:
-        """Know no frame any more: SFrame unwinds one, or may."""
+        """Forget the frames of the walk: SFrame unwinds one of them, or may do so."""
         self._known: list[int] = []
         """The pcs of the next frames, the innermost last.  Inlined functions, which take levels, are not among them."""
         self._beyond: Registers | None = None
-        """The first frame outside of these, whose pc GDB must tell."""
+        """The first frame beyond the known ones, whose pc is compared with the one that GDB has."""
         self._passed = 0
         """Number of frames that were left to GDB since the last walk."""
 
     def known_pc(self, level: int) -> int | None:
-        """Return the pc of the frame that GDB asks for, which is left to GDB; ``None``: it is not known in advance."""
-        if level < self._next_level or not self._known:  # at a lower level, GDB has begun anew
+        """Return the pc of the frame that GDB asks for, if it is known in advance that the frame is left to GDB."""
+        if level < self._next_level or not self._known:  # at a lower level, GDB has begun a new chain
             return None
         self._next_level = level + 1
         return self._known.pop()
@@ -76,7 +77,7 @@ class OuterFrames:
         self._passed += 1
         if self._passed < self._wait:
             return False
-        # Reading registers takes GDB long in an outer frame, so it is done less and less often.
+        # Reading registers in an outer frame takes GDB long, so the distance to the next try is doubled.
         self._wait *= 2
         return True
 

@@ -12,10 +12,13 @@ from gdb_plugin.process.functions import symbol_at
 from gdb_plugin.process.memory import read
 from gdb_plugin.process.process import Process
 from gdb_plugin.version import NATIVE_FAILS
+from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import PlaceKind
 from sframe_unwind.debugger.settings import Settings
 from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.unwind.code_match import AskedFrame
 from sframe_unwind.unwind.modules import Found
+from sframe_unwind.unwind.modules_by_code import ModulesByCode
 from sframe_unwind.unwind.precedence import JudgeRule, Verdict
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
@@ -24,13 +27,13 @@ if TYPE_CHECKING:
     from sframe_unwind.kernel.entry_code import EntryPlace
 
 _BY_MEMORY = (PlaceKind.EXCEPTION, PlaceKind.STACK_SWITCH)
-"""Entry code whose CFI is incomplete: it does not tell whether an exception interrupted user space, and where a stack
-continues to which a function in C has switched."""
+"""The kinds of entry code whose CFI is incomplete: it cannot tell whether an exception interrupted user space, nor
+where the previous stack continues after a function in C has switched stacks."""
 _LIMIT = 200_000
-"""Maximum number of plans to keep; stepping through a program for hours must not fill the memory."""
+"""Maximum number of plans that are kept, so that hours of stepping through a program do not fill the memory."""
 _JUDGED_SIZE, _MOST_JUDGED = 1 << 14, 32
-"""Maximum size in bytes of a function that is interpreted to decide between SFrame and CFI, which takes 0.1 s, and
-maximum number of addresses: GDB waits."""
+"""Limits for the interpretation of code that decides between SFrame and CFI, because GDB waits for it: the size of a
+function in bytes (the largest one takes 0.1 s), and the number of addresses."""
 
 
 class PlanTable:
@@ -75,19 +78,31 @@ class PlanTable:
         if len(self.known) >= _LIMIT:
             self.known.clear()
         process.cover(pc)
+        if isinstance(process.modules, ModulesByCode):
+            self._learn(process.modules, frame, pc)
         settings, planner = self.settings, self.planner(frame)
         if process.kernel is not None and not settings.strict and not _is_readable(pc):
-            # On AArch64, GDB's own unwinder then unwinds without CFI.  A kernel frees its initial code.
+            # The code at pc was freed, as a kernel does with its initial code.  On AArch64, GDB's own unwinder then
+            # does not use the CFI, so the frame must not be left to it.
             settings = settings._replace(strict=True)
         plan = planner.plan(settings, pc)
         if process.kernel is not None:
             plan = self._in_entry_code(plan, pc)
-        if self._prover is None or not self._prover.is_exhausted:
+        # Another frame with this pc may show where its function begins.
+        if not plan.untold and (self._prover is None or not self._prover.is_exhausted):
             self.known[pc] = plan
         return plan
 
+    def _learn(self, modules: ModulesByCode, frame: gdb.PendingFrame, pc: int) -> None:
+        """Look for the start of a frame's function by the frame itself, where nothing else tells."""
+        registers = self._process.registers(frame)
+        sp, fp = (int(frame.read_register(one)) & ADDRESS_MASK for one in (registers.sp, registers.fp))
+        if not frame.level():
+            modules.learn(AskedFrame(pc, sp, fp, True, registers.reader(frame)))
+        modules.learn(AskedFrame(pc, sp, fp, False, None))
+
     def _in_entry_code(self, plan: Plan, pc: int) -> Plan:
-        """Add what differs in the entry code of a kernel."""
+        """Return a plan with the places of the kernel's entry code at a pc."""
         places = self._process.entry_places
         place = places.get(pc)
         if place is not None and place.is_outermost and not _is_readable(pc):

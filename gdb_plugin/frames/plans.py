@@ -12,7 +12,9 @@ from sframe_unwind.debugger.settings import ALWAYS, FALLBACK, Settings
 from sframe_unwind.kernel.entry_code import EntryPlace
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.table import Match
+from sframe_unwind.unwind.code_match import CodeMatch
 from sframe_unwind.unwind.modules import Found, Modules
+from sframe_unwind.unwind.modules_by_code import is_untold
 from sframe_unwind.unwind.precedence import JudgeRule, Precedence, Reason, Source
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
@@ -26,20 +28,20 @@ class Claim(NamedTuple):
     others: tuple[tuple[int, RegisterRule], ...] | None
     """Places of the caller's other registers; see :attr:`sframe_unwind.unwind_rule.UnwindRule.others`."""
     has_cfi: bool
-    """GDB's own unwinder can also unwind the frame."""
+    """Whether GDB's own unwinder can also unwind the frame."""
     spares_innermost: bool = False
-    """GDB's own unwinder gives the same, and fails only in outer frames: the innermost frame is left to it."""
+    """Whether GDB's own unwinder gives the same caller, but fails in outer frames: it gets the innermost frame only."""
     at_entry: bool = False
-    """Nothing of the function has run if pc is the next instruction: all registers are the caller's."""
+    """Whether nothing of the function has run if pc is the next instruction, so that all registers are the caller's."""
 
 
 class Plan(NamedTuple):
     """The treatment of the frames of one pc."""
 
     interrupted: Claim | None
-    """If pc is the next instruction; ``None``: leave the frame to GDB."""
+    """The claim for a frame in which pc is the next instruction; ``None``: leave the frame to GDB."""
     calling: Claim | None
-    """If pc is a return address; ``None``: leave the frame to GDB."""
+    """The claim for a frame in which pc is a return address; ``None``: leave the frame to GDB."""
     asks: bool
     """Whether pc is the next instruction or a return address makes a difference."""
     leaf: UnwindRule | None
@@ -47,10 +49,12 @@ class Plan(NamedTuple):
     outermost: int | None = None
     """Start of the function of an outermost frame that GDB's own unwinder does not recognise as one."""
     place: EntryPlace | None = None
-    """If pc is a return address: an exception of a kernel, or a switch of stacks.  Only memory tells where the stack
-    continues."""
+    """The exception or the switch of stacks in a kernel that a return address belongs to; only memory tells where the
+    stack continues."""
     entered: EntryPlace | None = None
-    """If pc is the next instruction: an exception of a kernel."""
+    """The exception of a kernel whose entry code contains the next instruction."""
+    untold: bool = False
+    """Only the machine code could tell where the frame is, and does not: GDB would guess."""
 
 
 LEFT = Plan(None, None, False, None)
@@ -67,9 +71,9 @@ class Planner:
     :param native: the CFI that GDB has.
     :param find_registers: called if there is no CFI.
     :param judge: judges rules by the machine code, in mode ``auto``.
-    :param able: GDB's own unwinder can read a return address or frame pointer that was moved to another register, and
-        the return address in its register where a signal interrupted the function.
-    :param strips: GDB can strip signed return addresses.
+    :param able: whether GDB's own unwinder can read a return address or frame pointer that was moved to another
+        register, and the return address in its register where a signal interrupted the function.
+    :param strips: whether GDB can remove the signature of signed return addresses.
     """
 
     def __init__(
@@ -89,7 +93,7 @@ class Planner:
         self._precedence = Precedence(modules, native.match, judge, self._can_follow)
 
     def precedence_by_tables(self) -> Precedence:
-        """Return what decides in mode ``auto`` where the machine code is not asked, which takes long for a module."""
+        """Return the precedence of mode ``auto`` without the machine code, which takes too long for a whole module."""
         return Precedence(self.modules, self._native.match, None, self._can_follow)
 
     def plan(self, settings: Settings, pc: int) -> Plan:
@@ -97,6 +101,8 @@ class Planner:
         interrupted = self._claim(settings, lookup_address(pc, True))
         calling = self._claim(settings, lookup_address(pc, False))
         if interrupted is None and calling is None:
+            if any(is_untold(self.modules, address) for address in (pc, pc - 1)):
+                return LEFT._replace(untold=True)
             leaf = _leaf(self.modules, pc)
             return LEFT if leaf is None else Plan(None, None, False, leaf)
         if interrupted is not None and calling is not None:
@@ -130,9 +136,9 @@ class Planner:
         )
 
     def _leaves(self, settings: Settings, found: Found, address: int, has_cfi: bool) -> tuple[bool, bool]:
-        """Return whether a frame is left to GDB's own unwinder, and else whether the innermost one is.
+        """Return whether every frame at an address is left to GDB's own unwinder; if not, whether the innermost one is.
 
-        GDB's own unwinder may fail in outer frames only: where the return address is still in its register.
+        GDB's own unwinder can fail only in the outer frames, where the return address is still in its register.
         """
         rule = found.rule
         if settings.decides:
@@ -150,7 +156,7 @@ class Planner:
     def _others(
         self, found: Found, address: int, has_cfi: bool
     ) -> tuple[tuple[tuple[int, RegisterRule], ...] | None, bool]:
-        """Return the places of the caller's other registers, and whether they are all in place: nothing has run yet."""
+        """Return the places of the caller's other registers, and whether all still have the caller's values."""
         if found.rule.others is not None:
             return found.rule.others, False
         cfi = self.modules.cfi_rule(address)
@@ -164,9 +170,11 @@ class Planner:
 def _is_at_entry(found: Found, address: int, arch: Arch) -> bool:
     """Return whether an address is that of a function's first instruction."""
     match = found.match
-    if not isinstance(match, Match) or match.function.start != address or found.signal:
+    if match.function.start != address or found.signal or not is_call_rule(found.rule, arch):
         return False
-    return is_call_rule(found.rule, arch) and match.function.fde.pc_type is not PcType.MASK and is_entry(address)
+    if isinstance(match, CodeMatch):
+        return True
+    return isinstance(match, Match) and match.function.fde.pc_type is not PcType.MASK and is_entry(address)
 
 
 def is_call_rule(rule: UnwindRule, arch: Arch) -> bool:

@@ -1,8 +1,8 @@
-"""Notices that GDB popped a frame whose caller has unknown registers.
+"""Detects that GDB/MI's ``-exec-return`` has popped a frame whose caller has unknown registers.
 
-GDB/MI's ``-exec-return`` pops frames as ``return`` does, but runs no hook, calls no Python before it writes registers,
-and cannot be replaced: ``gdb.MICommand`` refuses the names of GDB's own commands.  So it cannot be refused.  But GDB
-then asks for the new innermost frame, which was the caller of another frame before, although the program has not run.
+A plugin cannot prevent this: the command runs no hook, calls no Python before it writes registers, and
+``gdb.MICommand`` refuses its name because it is GDB's own.  It is detected afterwards: GDB asks for an innermost frame
+that was the caller of another frame, although the program has not run.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _LEVELS = 256
 
 
 class Popping:
-    """The frames of the present chain that have unknown registers."""
+    """The frames of GDB's present chain whose callers have unknown registers."""
 
     def __init__(self) -> None:
         self.unknown: dict[int, tuple[int, Iterable[int]]] = {}
-        """By the SP of a caller with unknown registers: its pc, and the DWARF numbers of these registers."""
+        """Maps the SP of a caller with unknown registers to its pc and the DWARF numbers of these registers."""
 
     def note(self, level: int, pc: int, sp: int, numbers: Iterable[int]) -> None:
         """Remember the caller of a frame.
@@ -34,19 +34,25 @@ class Popping:
             self.unknown[sp] = pc, numbers
 
     def begin(self, pc: int, sp: int) -> Iterable[int]:
-        """Begin a new chain; return the registers of the innermost frame that were unknown before.
+        """Begin a new chain; return the registers of its innermost frame that were unknown in the chain before.
 
-        A function can have the SP of its caller: one that was just entered, on machines whose calls leave the return
-        address in a register.  So SP alone does not show that a frame was a caller.
+        The innermost frame was a caller in that chain if both its SP and its pc are those of the caller.  SP alone does
+        not show that: on machines whose calls leave the return address in a register, a function that was just entered
+        has the SP of its caller.
 
         :param pc: pc of the innermost frame.
         :param sp: SP of the innermost frame.
+        :returns: DWARF numbers of the registers.
         """
         was_at, numbers = self.unknown.get(sp, (None, ()))
         numbers = numbers if was_at == pc else ()
         self.unknown = {}
-        return () if gdb.current_recording() is not None else numbers  # replaying moves the program without running it
+        # Replaying a recording moves the program although it does not run.
+        return () if gdb.current_recording() is not None else numbers
 
     def stopped(self, sp: int) -> None:
-        """Forget the frames that the program left before it stopped with an innermost frame at ``sp``."""
+        """Forget the callers whose frames the program has left when it stops.
+
+        :param sp: SP of the innermost frame at the stop.
+        """
         self.unknown = {place: known for place, known in self.unknown.items() if place > sp}

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Callable, NamedTuple
 
 import gdb
 from gdb.unwinder import Unwinder
 
-from gdb_plugin.frames.answer import caller_info, outermost_info, save_all, save_others
+from gdb_plugin.frames.answer import caller_info, other_values, outermost_info, save_all, save_others
 from gdb_plugin.frames.entry_code import entry_code_info
 from gdb_plugin.frames.frame_history import LastFrame
 from gdb_plugin.frames.frame_names import FrameNames
 from gdb_plugin.frames.plans import LEFT, Claim
 from gdb_plugin.frames.unwinding import Inferiors, Unwinding
-from gdb_plugin.process.memory import ProcessGoneError, process_gone
+from gdb_plugin.process.functions import entry_of
+from gdb_plugin.process.memory import ProcessGoneError, process_gone, read
 from gdb_plugin.process.process import Process
 from gdb_plugin.process.registers import Registers
 from gdb_plugin.version import TELLS_PC
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.debugger.settings import OFF, Settings
-from sframe_unwind.errors import MemoryReadError, SFrameError, StepError
+from sframe_unwind.errors import SFrameError
 from sframe_unwind.unwind import walk
+from sframe_unwind.unwind.code_fallback import may_return_to
 from sframe_unwind.unwind.step import Caller, check_outward, step, value_of
 from sframe_unwind.unwind_rule import UnwindRule
 
@@ -77,8 +80,8 @@ class SFrameUnwinder(Unwinder):
     def __call__(self, frame: gdb.PendingFrame) -> gdb.UnwindInfo | None:
         """Return the caller's registers; ``None``: GDB's own unwinders shall unwind the frame.
 
-        No exception may leave this method: GDB would end the whole backtrace.  Ctrl-C is not an Exception, and leaves
-        it.
+        GDB ends the whole backtrace if an exception leaves this method.  That is wanted only for Ctrl-C
+        (``KeyboardInterrupt``), and after the connection to the process broke.
         """
         if self.settings.mode == OFF or self._rests:
             return None
@@ -88,10 +91,10 @@ class SFrameUnwinder(Unwinder):
         except (SFrameError, gdb.error):
             pass  # without registers or memory, the frame is left to GDB
         except ProcessGoneError:
-            # GDB has no frames that it could forget.  GDB 13 crashes at its end if a posted event has not run.
+            # GDB has no frames left to forget.  GDB 13 crashes at its end if an event was posted and did not run.
             raise
         except KeyboardInterrupt:
-            # GDB has already recorded that the frame has no caller, and would show the stack cut off here.
+            # GDB has already recorded that the frame has no caller, and would show a stack that ends here.
             gdb.post_event(gdb.invalidate_cached_frames)
             raise
         except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the user a backtrace
@@ -136,15 +139,21 @@ class SFrameUnwinder(Unwinder):
         if process.run_time is not None and self._begins(frame, unwinding, last, level, pc):
             unwinding.look_again()
         plan = unwinding.plan(frame, pc, self.settings)
-        if plan is LEFT:  # as for most frames: these lines determine the cost of a backtrace
+        if plan is LEFT:  # most frames: these lines determine the cost of a backtrace
             if unwinding.outer_frames.left(level, pc):
                 sp, fp = _sp_and_fp(frame, process)
-                if not history.is_interrupted(last, level, pc, sp):  # a walk takes the pc for a return address
+                if not history.is_interrupted(last, level, pc, sp):  # a walk looks up the pc as a return address
                     unwinding.outer_frames.walk(walk.Registers(pc, sp, fp))
             return None
         unwinding.outer_frames.forget()
         registers = process.registers(frame)
         sp, fp = _sp_and_fp(frame, process)
+        if plan.untold:
+            return (
+                None
+                if not level and self._is_just_entered(process, sp)
+                else outermost_info(frame, registers, process.arch, sp, entry_of(pc) or pc)
+            )
         if plan.outermost is not None:
             return outermost_info(frame, registers, process.arch, sp, plan.outermost)
         place = plan.place if level else plan.entered
@@ -165,6 +174,15 @@ class SFrameUnwinder(Unwinder):
                 caller = _step(asked, plan.leaf, True)
                 history.last = (level, pc, (caller.pc, caller.sp), False)
         return None
+
+    @staticmethod
+    def _is_just_entered(process: Process, sp: int) -> bool:
+        """Return whether a call may just have led to the innermost frame, as GDB assumes where nothing tells.
+
+        A return address register tells nothing: it keeps the last address after the return.
+        """
+        process.read_word.forget()
+        return process.arch.ra is None and may_return_to(process.arch, process.read_word(sp), read)
 
     @staticmethod
     def _begins(frame: gdb.PendingFrame, unwinding: Unwinding, last: LastFrame, level: int, pc: int) -> bool:
@@ -244,18 +262,14 @@ def _step(asked: _Asked, rule: UnwindRule, interrupted: bool | None) -> Caller:
 
 def _other_values(asked: _Asked, claim: Claim, caller: Caller) -> dict[int, int | None]:
     """Return the caller's registers whose places the unwind data has; ``None``: a value cannot be read."""
-    values: dict[int, int | None] = {}
     process, reader = asked.process, asked.registers.reader(asked.frame)
-    for number, place in claim.others or ():
-        values[number] = None
-        with suppress(MemoryReadError, StepError):
-            values[number] = value_of(
-                rule=place,
-                arch=process.arch,
-                cfa=caller.cfa,
-                sp=asked.sp,
-                fp=asked.fp,
-                read_word=process.read_word,
-                read_register=reader,
-            )
-    return values
+    evaluate = partial(
+        value_of,
+        arch=process.arch,
+        cfa=caller.cfa,
+        sp=asked.sp,
+        fp=asked.fp,
+        read_word=process.read_word,
+        read_register=reader,
+    )
+    return other_values(claim.others or (), evaluate)

@@ -33,7 +33,7 @@ class Unwinding:
         process.listed.listeners.append(self)
 
     def forget(self) -> None:
-        """Make all plans anew: the modules are other ones."""
+        """Make all plans anew, because the modules have changed."""
         self.plans.forget()
         self._begin_outer_frames()
 
@@ -57,13 +57,13 @@ class Unwinding:
         return plans.known.get(pc) or plans.make(frame, pc)
 
     def _begin_outer_frames(self) -> None:
-        """Know no frame in advance: the plans are other ones now."""
+        """Forget the frames that are known in advance, because the plans have changed."""
         self.outer_frames = OuterFrames(self.process.arch, self.process.read_word, self._native_rule)
 
     def _native_rule(self, pc: int) -> UnwindRule | None:
         """Return the rule of the CFI for frames that are left to GDB; see :class:`OuterFrames`.
 
-        ``None`` also where there is no SFrame: the CFI is not needed otherwise, and decoding it takes time.
+        Code without SFrame has no result, since decoding its CFI takes time, and nothing else needs it.
         """
         if self.plans.known.get(pc) is not LEFT:
             return None

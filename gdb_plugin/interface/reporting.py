@@ -25,10 +25,10 @@ def _line(line: str) -> str:
 
 
 class Reporter:
-    """Shows lines; it waits for the next prompt, because most lines come up while GDB is writing a line of its own.
+    """Shows lines before the next prompt, because most of them come up while GDB is writing a line of its own.
 
-    In batch mode, which has no prompt, that is the end of GDB.  In GDB/MI and DAP, a line is a record of its own, and
-    it is shown at once.
+    In batch mode, which has no prompt, lines are shown at the end of GDB.  In GDB/MI and DAP, a line is a record of its
+    own, and is shown at once.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Reporter:
             self._show()
 
     def _connect(self, wanted: bool) -> None:
-        """Subscribe only while a line waits: GDB calls a handler at each prompt."""
+        """Subscribe to the event before a prompt only while a line waits: GDB calls the handler at each prompt."""
         for registry in (gdb.events.before_prompt, gdb.events.gdb_exiting):
             (registry.connect if wanted else registry.disconnect)(self._show)
 

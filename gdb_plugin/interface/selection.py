@@ -1,4 +1,4 @@
-"""Keeps the selected frame where GDB forgets its frames: it then selects the innermost one."""
+"""Keeps the selected frame when GDB forgets its frames, since GDB then selects the innermost one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def chain(frame: gdb.Frame | None) -> Iterator[gdb.Frame]:
 
 @contextmanager
 def selection_kept() -> Iterator[None]:
-    """Select the frame that was selected before the block again after it; the block makes GDB forget its frames.
+    """Keep the selected frame over a block that makes GDB forget its frames.
 
-    If the frame does not exist any more, because another unwinder gives other frames, its level is selected.
+    If the frame does not exist any more, because another unwinder gives other frames, that at its level is selected.
     """
     level = 0
     with suppress(gdb.error):  # there is no process, or it runs

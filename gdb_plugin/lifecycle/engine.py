@@ -67,7 +67,7 @@ class Engine:
     def _define_hooks(self) -> None:
         """Define the hooks of GDB's commands, once.
 
-        A GDB command must not be run while a program runs: GDB 13 then takes the command that lets it run for ended.
+        A GDB command must not be run while a program runs: GDB 13 then ends the command that lets the program run.
         """
         if self._has_hooks:
             return

@@ -1,7 +1,7 @@
-"""Knows whether GDB has a file for which the plugin is of use: one with SFrame, a Linux kernel, or run-time code.
+"""Finds out whether GDB has a file for which the plugin is of use: one with SFrame, a Linux kernel, or run-time code.
 
-GDB tells of each new file.  The headers of a file on this machine are read from there; the others are GDB's alone, and
-its list of their sections costs no packet to a remote target.
+GDB tells of each new file.  If this machine has the file, its headers are read.  Otherwise only GDB can read it, and
+is asked for the names of its sections, which costs no packet to a remote target.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FilesOfUse:
         self._changed = changed
         self._found: list[gdb.Objfile] = []
         self._has_none = False
-        """GDB has a process, but no file of its program."""
+        """Whether GDB has a process, but no file of its program."""
         self._watching = self._expects_program = self._expects_stop = False
         self._unread: list[gdb.Objfile] = []
         """Files that only GDB can read, and which it has not been asked about."""
@@ -56,7 +56,7 @@ class FilesOfUse:
             self._look_for_program()
 
     def are_there(self) -> bool:
-        """Return whether there is any; a file that GDB has freed is not."""
+        """Return whether there is any such file now; a file that GDB has freed does not count."""
         self._found = [objfile for objfile in self._found if objfile.is_valid()]
         return bool(self._found) or self._has_none
 
@@ -71,7 +71,7 @@ class FilesOfUse:
     def _look_at(self, objfile: gdb.Objfile) -> bool:
         """Return whether the plugin is of use for a file."""
         path = path_of(objfile)
-        if objfile.owner is not None or not path or path.startswith(_VDSO):  # of a debug file, nothing is loaded
+        if objfile.owner is not None or not path or path.startswith(_VDSO):  # a debug file has nothing that is loaded
             return False
         of_use = path.startswith(_RUN_TIME) or is_of_use(path)
         if of_use is None:
@@ -82,7 +82,10 @@ class FilesOfUse:
         return bool(of_use)
 
     def _expect_program(self, wanted: bool) -> None:
-        """Notice a process without a program; not otherwise, because a handler changes GDB's annotations."""
+        """Handle the event of a new thread, or stop doing so, to notice a process without a program.
+
+        There is no handler at other times, because a handler of this event changes GDB's annotations.
+        """
         if wanted != self._expects_program:
             self._expects_program = wanted
             (gdb.events.new_thread.connect if wanted else gdb.events.new_thread.disconnect)(self._began)
@@ -92,9 +95,9 @@ class FilesOfUse:
         self._expect_stop(True)
 
     def _expect_stop(self, wanted: bool) -> None:
-        """Look again at the next stop or prompt: GDB may not have found the program of a new process yet.
+        """Look again at the next stop or prompt, since GDB may not have found the program of a new process yet.
 
-        Nor must a GDB command be run while a program runs: GDB 13 takes the command that lets it run for ended.
+        Besides, GDB 13 ends the command that lets a program run if a GDB command is run meanwhile.
         """
         if wanted != self._expects_stop:
             self._expects_stop = wanted
@@ -121,7 +124,7 @@ class FilesOfUse:
             self._changed()
 
     def _look_for_program(self) -> None:
-        """Find out whether GDB has a process, but no program: only memory can tell whether there is SFrame."""
+        """Find out whether GDB has a process, but no program: then only its memory shows whether there is SFrame."""
         self._has_none = not path_of(gdb.current_progspace())
         if self._has_none:
             self._changed()

@@ -1,8 +1,8 @@
 """Prevents ``return`` from destroying registers whose values are unknown.
 
-``return`` writes the caller's registers back.  GDB leaves out those that it does not know, so they keep the values of
-the function that is left, which is fatal if the caller still needs them.  In frames of GDB's own unwinders, all
-registers are known that the psABI makes a function preserve; in a frame that only SFrame describes, they are not.
+``return`` writes the caller's registers back.  GDB leaves out registers that it does not know, so they keep the values
+of the function that is left, and the caller fails if it still needs them.  In frames of GDB's own unwinders, GDB knows
+all registers that a function preserves by the psABI.  In a frame that only SFrame describes, it does not.
 """
 
 from __future__ import annotations

@@ -31,14 +31,13 @@ class RunState:
             self._running.add(tuple(thread.ptid) if gdb.parameter("non-stop") else None)
 
     def continued(self, event: Any) -> None:
-        """Take account of ``gdb.events.cont``: it comes once for each command."""
+        """Take account of ``gdb.events.cont``, which comes once for each command that lets the inferior run."""
         self._running.add(thread_of(event))
 
     def called(self, event: object) -> None:
-        """Take account of a call of a function by GDB, or of its end; GDB announces no stop for it.
+        """Take account of the begin or the end of a function that GDB calls; at the end, GDB announces no stop.
 
-        GDB also calls functions in the middle of a command that lets the inferior run, for the condition of a
-        breakpoint.
+        GDB also calls functions while a command lets the inferior run, for the condition of a breakpoint.
         """
         self._calls = max(self._calls + (1 if isinstance(event, gdb.InferiorCallPreEvent) else -1), 0)
 

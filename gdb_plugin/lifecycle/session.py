@@ -18,6 +18,7 @@ from gdb_plugin.process.registers import arch_of
 from gdb_plugin.process.symbols import Symbols
 from gdb_plugin.version import TELLS_FREED_FILES
 from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.debugger.settings import CODE, OFF, TABLES
 
 _CHANGED = ("exited", "memory_changed")
 """Events: the inferior ended, or its memory was written."""
@@ -52,7 +53,8 @@ class _Known:
 class Session:
     """Keeps one process for each inferior, as long as its modules do not change.
 
-    Nothing in a process depends on where the program is: registers and memory are read when GDB asks for a frame.
+    No data of a process depends on where the program has stopped: registers and memory are read when GDB asks for a
+    frame.
 
     :param report: shows one line to the user.
     :param frame_names: is given the current process.
@@ -80,13 +82,13 @@ class Session:
         self._settled = True
         self._outdated = False
         self._watching = False
-        self._generates = False
+        self._generates = OFF
         self._run_state = RunState()
         self.is_running = self._run_state.is_running
         """Returns whether the selected thread runs, from the user's view."""
 
-    def generate(self, wanted: bool) -> None:
-        """Generate SFrame for modules that have none, or stop doing so."""
+    def generate(self, wanted: str) -> None:
+        """Generate what the user wants from now on, see :data:`sframe_unwind.debugger.settings.GENERATED`."""
         if wanted != self._generates:
             self._generates = wanted
             self._known.clear()
@@ -179,20 +181,20 @@ class Session:
             self._files_freed()
 
     def _look_for_left(self, event: Any) -> None:
-        """Of the frames that must not be popped to, forget those that do not exist any more."""
+        """Forget callers with unknown registers whose frames the program has left; see :class:`Popping`."""
         known = self._known.get(gdb.selected_inferior().num)
         if known is None or known.unwinding is None or not known.unwinding.popping.unknown:
             return
         popping, selected = known.unwinding.popping, gdb.selected_thread()
         if selected is None or thread_of(event) not in (None, selected.ptid):
-            popping.unknown = {}  # it is unknown to which thread the frames belong
+            popping.unknown = {}  # the frames may belong to another thread
             return
         with suppress(gdb.error):  # the selected thread runs
             frame = gdb.newest_frame()
             popping.stopped(int(frame.read_register(known.unwinding.process.registers(frame).sp)))
 
     def look_for_kernel(self) -> None:
-        """Look for the kernel that the inferior stopped in before the plugin was loaded."""
+        """Look for a kernel, if the inferior stopped in one before the plugin was loaded."""
         if gdb.selected_thread() is None:
             return
         with suppress(gdb.error):  # the thread runs
@@ -218,7 +220,7 @@ class Session:
                 forget_frames()
 
     def _look_up(self, at_stop: bool) -> bool:
-        """Begin anew if the symbols of run-time code are found only now; return whether they are."""
+        """Look up the symbols of run-time code; return whether new ones were found, so that all data is made anew."""
         found = self._symbols.look_up(at_stop)
         if found:
             self._known.pop(gdb.selected_inferior().num, None)
@@ -226,7 +228,7 @@ class Session:
         return found
 
     def _settle(self) -> None:
-        """Continue where a GDB command could not be run: no commands of a breakpoint are pending any more."""
+        """Do what had to wait until GDB commands can be run: no commands of a breakpoint are pending any more."""
         self._settled = True
         self._when_settled()
         if self._outdated:
@@ -298,7 +300,7 @@ class Session:
         if arch is None:
             return None
         generate = None
-        if self._generates:
+        if self._generates == TABLES:
             from sframe_unwind.debugger.generating import generator
 
             generate = generator(arch)
@@ -311,10 +313,11 @@ class Session:
             may_execute=self._may_execute,
             run_time_changed=follow,
             generate=generate,
+            by_code=self._generates == CODE,
         )
 
     def _may_execute(self) -> bool:
-        """Return whether a GDB command can be run; if not, GDB will ask for the frames again as soon as it can."""
+        """Return whether a GDB command can be run; if not, make GDB forget its frames as soon as one can be run."""
         may = self._settled or may_execute()
         self._outdated |= not may
         return may

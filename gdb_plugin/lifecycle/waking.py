@@ -1,8 +1,8 @@
 """Decides when the plugin is awake.
 
-A program without SFrame gives the plugin nothing to do.  So it sleeps until GDB has a file that it can be of use for:
-it has commands and settings, but no unwinder, no handler of an event except for new files, and most of it is not even
-imported.
+The plugin has nothing to do for a program without SFrame.  So it sleeps until GDB has a file for which it is of use.  A
+sleeping plugin has commands, settings and a handler of new files, but no unwinder and no other handlers, and most of
+its modules are not imported.
 """
 
 from __future__ import annotations
@@ -61,8 +61,7 @@ class Plugin:
         :param by_user: a command of the user's is the reason; otherwise GDB may be in the middle of a command, and the
             process of running.
         """
-        asked = self.settings.strict or self.settings.generate
-        wanted = self.settings.mode != OFF and (asked or self._files.are_there())
+        wanted = self.settings.mode != OFF and (self.settings.concerns_all or self._files.are_there())
         if wanted != self._is_awake:
             self._is_awake = wanted
             self.engine().wake(wanted, by_user)

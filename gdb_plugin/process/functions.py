@@ -22,9 +22,9 @@ _INFO_SYMBOL = re.compile(r"(?!.* \+ \d+ in section )(.+?) in section ")
 def entry_of(address: int) -> int | None:
     """Return the entry of the function around an address; ``None``: there is no debug information for it.
 
-    A function can have parts in several places (``.cold``), each with its own unwind data; for GDB it is one function,
-    and so it is in GDB's frames.  GDB itself looks the address up before it asks an unwinder, so this is fast and can
-    be done during unwinding.
+    A function can have parts in several places (``.cold``), each with its own unwind data.  GDB takes them for one
+    function, with one entry in the identity of its frames.  GDB itself looks the address up before it asks an unwinder,
+    so this is fast and can be done during unwinding.
     """
     try:
         block = _block_around(address)
@@ -77,7 +77,7 @@ def _demangled(name: str) -> str:
 def symbol_at(address: int) -> str:
     """Return the name of the symbol that begins at an address; empty: none does, or GDB cannot be asked now.
 
-    This can be called during unwinding.  Before GDB 14, only a command has the name, and GDB 13 crashes when
+    This can be called during unwinding.  Before GDB 14, only a GDB command prints the name, and GDB 13 crashes if
     symbols are looked up during unwinding with two inferiors.
     """
     return name_of(address) if FORMATS_ADDRESSES else ""

@@ -26,7 +26,7 @@ from sframe_unwind.kernel.types import KernelError, Member, Type, Types
 from sframe_unwind.unwind.modules import Modules
 
 _PROBE = "linux_banner"
-"""A variable that every kernel has, and no program."""
+"""The name of a variable that every kernel has, and no program."""
 _TRUST = "trust-readonly-sections"
 _made: dict[str, bytes] = {}
 """The created symbol files, by path."""

@@ -18,6 +18,7 @@ from sframe_unwind.address import RangeMap
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.unwind.modules import Generate, Module, Modules
+from sframe_unwind.unwind.modules_by_code import ModulesByCode
 
 if TYPE_CHECKING:
     from sframe_unwind.debugger.kernel_modules import ModulePlaces
@@ -32,10 +33,10 @@ class Listener(Protocol):
     """Is told of changes of the modules."""
 
     def forget(self) -> None:
-        """The modules are other ones."""
+        """Forget everything that was found by the modules: they have been replaced."""
 
     def forget_outside(self) -> None:
-        """Modules came or went; what is known of addresses in the other modules stays right."""
+        """Forget what is known of addresses outside of the modules of GDB's list: modules came or went."""
 
 
 class ModuleList:
@@ -44,15 +45,21 @@ class ModuleList:
     :param may_execute: whether a GDB command can be run now.
     :param report: shows one line to the user, once.
     :param generate: makes SFrame for modules that have none.
+    :param by_code: use the machine code where neither SFrame nor CFI describes an address.
     """
 
     def __init__(
-        self, arch: Arch, may_execute: Callable[[], bool], report: Callable[[str], None], generate: Generate | None
+        self,
+        arch: Arch,
+        may_execute: Callable[[], bool],
+        report: Callable[[str], None],
+        generate: Generate | None,
+        by_code: bool,
     ) -> None:
         self.modules = Modules(arch, ())
         """All modules, and the run-time code: the data for a pc."""
         self.of_gdb: set[Module] = set()
-        """Those of GDB's list; GDB does not know modules that are in memory only."""
+        """The modules that GDB lists, which are not those that are in memory only."""
         self.spans: RangeMap[Module] = RangeMap(())
         """The addresses of :attr:`of_gdb`."""
         self.listeners: list[Listener] = []
@@ -60,14 +67,15 @@ class ModuleList:
         self._may_execute = may_execute
         self._report = report
         self._generate = generate
+        self._by_code = by_code
         self._run_time: RunTimeCode | None = None
         self._places: ModulePlaces | None = None
         """Finds the modules of the Linux kernel, if the inferior is one."""
         self._listed: dict[object, Module] = {}
         self._build_ids: dict[Module, str] = {}
-        """The build IDs of modules that were loaded while the process ran, of those that have one."""
+        """The build IDs of the modules that were loaded while the process ran, if they have one."""
         self._gone: dict[object, Module] = {}
-        """Those of them that were unloaded: programs unload the same library again and again."""
+        """Unloaded modules with a build ID, kept because programs load the same library again and again."""
         self._is_complete = False
 
     def files_added(self, objfiles: Sequence[gdb.Objfile]) -> None:
@@ -115,12 +123,12 @@ class ModuleList:
         self._list()
 
     def add_run_time(self, run_time: RunTimeCode) -> None:
-        """Look also into code that the process has registered."""
+        """From now on, also search the code that the process has registered."""
         self._run_time = run_time
         self._renew()
 
     def look_again(self) -> bool:
-        """Look for run-time code that was added or removed; return whether there may be other one."""
+        """Look for run-time code that was added or removed; return whether the code may have changed."""
         self.modules.look_again()
         if self.modules.results:
             return False
@@ -150,7 +158,7 @@ class ModuleList:
         return True
 
     def _again(self, found: Module) -> Module:
-        """Return the object of a module that was unloaded and is back at its place: it holds opened sections."""
+        """Return the kept object of a module that was unloaded and is back at its place, with its opened sections."""
         known = self._gone.pop((found.name, found.ranges), None)
         before = "" if known is None else self._build_ids.pop(known)
         try:
@@ -165,7 +173,7 @@ class ModuleList:
     def _renew(self) -> None:
         self.of_gdb = set(self._listed.values())
         self.spans = RangeMap((*span, module) for module in self._listed.values() for span in module.ranges)
-        self.modules = Modules(
+        self.modules = (ModulesByCode if self._by_code else Modules)(
             arch=self._arch,
             modules=self._listed.values(),
             report=self._report,
@@ -177,7 +185,7 @@ class ModuleList:
         self.tell_all()
 
     def tell_all(self) -> None:
-        """Tell that the modules, or the rules at their addresses, are other ones."""
+        """Tell the listener that the modules, or the rules at their addresses, have changed."""
         for listener in self.listeners:
             listener.forget()
 

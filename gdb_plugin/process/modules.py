@@ -23,7 +23,7 @@ from gdb_plugin.process.memory import read
 from sframe_unwind.address import page_start
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.debug_files import DebugFile
-from sframe_unwind.debugger.modules import TEXT, SectionRange, loaded_module
+from sframe_unwind.debugger.modules import TEXT, SectionRange, code_loader, loaded_module
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.image.eh_frame import eh_frame_in
 from sframe_unwind.image.elf_image import build_id_in
@@ -61,7 +61,10 @@ def list_modules(arch: Arch, may_execute: bool, places: ModulePlaces | None = No
 
 
 def find_module(arch: Arch, may_execute: bool, address: int) -> Module | None:
-    """Return the shared library at an address without listing all, ``None`` where it cannot be found like that."""
+    """Return the shared library at an address, without listing all modules.
+
+    :returns: ``None``: GDB names no library there, or it is not found in memory.
+    """
     path = path_text(lambda: gdb.solib_name(address))
     if not path:
         return None
@@ -92,12 +95,14 @@ def _of_image(arch: Arch, loaded: Loaded, path: str = "") -> Module:
 
         return rewriter_of_files(_debug_files(path or name, load_build_id), arch)
 
-    return Module(
+    module = Module(
         *(name, image.code_ranges(), load, load_cfi),
         load_build_id=load_build_id,
         load_debug_cfi=load_debug_cfi,
         load_rewriter=load_rewriter,
     )
+    module.load_code = code_loader(lambda: _debug_files(path or name, load_build_id), lambda: image.bias, arch, read)
+    return module
 
 
 def _debug_files(name: str, build_id_of: Callable[[], str]) -> list[DebugFile]:
@@ -198,6 +203,7 @@ def _module(name: str, sections: dict[str, SectionRange], arch: Arch, places: Mo
         arch=arch,
         code_size=code_size,
         debug_files=find_files,
+        code_files=find_files,
     )
 
 

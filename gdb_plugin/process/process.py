@@ -36,6 +36,7 @@ class Process:
     :param may_execute: whether a GDB command can be run now.
     :param run_time_changed: called when the registered code has changed.
     :param generate: makes SFrame for modules that have none.
+    :param by_code: use the machine code where neither SFrame nor CFI describes an address.
     """
 
     def __init__(
@@ -47,14 +48,15 @@ class Process:
         may_execute: Callable[[], bool],
         run_time_changed: Callable[[Process], None],
         generate: Generate | None,
+        by_code: bool,
     ) -> None:
         self.arch = arch
         self.read_word = WordReader(read, arch.byteorder)
-        """Reads for one frame: before another frame is read, the kept chunks are dropped."""
-        self.listed = ModuleList(arch, may_execute, self.report_once, generate)
+        """Reads the stack for one frame; the chunks that it keeps are dropped before it reads for another frame."""
+        self.listed = ModuleList(arch, may_execute, self.report_once, generate, by_code)
         self.run_time: RunTimeCode | None = None
         self.is_kernel_wanted = False
-        """A frame is in the kernel's half of the address space, and its kernel has not been looked for."""
+        """Whether a frame has a pc in the kernel's half of the address space, but no kernel has been looked for."""
         self.kernel: Kernel | None = None
         self.no_kernel = ""
         """Why the inferior is not a kernel."""
@@ -120,12 +122,15 @@ class Process:
             self._report(line)
 
     def want_kernel(self, pc: int) -> None:
-        """Have the kernel looked for at the next stop or prompt if a pc can be a kernel's: that needs GDB commands."""
+        """Ask for a search for the kernel at the next stop or prompt, where GDB commands can be run.
+
+        :param pc: pc of a frame; without effect if no kernel can have it.
+        """
         if self.kernel is None and not self.no_kernel and self.arch.may_be_kernel(pc):
             self.is_kernel_wanted = True
 
     def look_for_kernel(self) -> None:
-        """Look for the Linux kernel that the inferior is; GDB commands can be run."""
+        """Find out whether the inferior is a Linux kernel; call this only where GDB commands can be run."""
         from gdb_plugin.process.kernel import kernel_of, tell_gdb
         from sframe_unwind.debugger.kernel_modules import ModulePlaces
 
@@ -139,7 +144,7 @@ class Process:
             self.no_kernel = str(error)
 
     def known_kernel(self) -> Kernel:
-        """Return the Linux kernel that the inferior is; GDB commands can be run.
+        """Return the Linux kernel that the inferior is; call this only where GDB commands can be run.
 
         :raises KernelError: it is not one.
         """
@@ -153,7 +158,7 @@ class Process:
 
     @property
     def entry_places(self) -> RangeMap[EntryPlace]:
-        """The places of the kernel's entry code; none: the inferior is not a kernel."""
+        """The places of the kernel's entry code; empty if the inferior is not a kernel."""
         return _NO_PLACES if self.kernel is None else self.kernel.places
 
     def registers(self, frame: Any) -> Registers:
@@ -170,5 +175,5 @@ class Process:
 
 
 def is_run_time(path: str) -> bool:
-    """Return whether a file may be of a library with which a process registers code, or an image of such code."""
+    """Return whether a file may be a library by which a process registers code, or an image of registered code."""
     return "unwind" in Path(path).name or path.startswith("<<")

@@ -76,9 +76,9 @@ def compared(binary: ElfBinary, with_symbols: bool = True) -> Compared:
         before = instructions[NOT_KNOWN] + instructions[DIFFERENT]
         for at, rule in _rows(own, function.end):
             expected = said[bisect_right(offsets, at - function.start) - 1]
-            outcome = _outcome(rule, expected, binary.arch)
-            instructions[outcome] += 1
-            if outcome == DIFFERENT and rule is not None and isinstance(expected, UnwindRule):
+            how = outcome(rule, expected, binary.arch)
+            instructions[how] += 1
+            if how == DIFFERENT and rule is not None and isinstance(expected, UnwindRule):
                 differences.append(Difference(at, binary.function_name(at), rule, expected))
         whole += before == instructions[NOT_KNOWN] + instructions[DIFFERENT]
     return Compared(
@@ -111,7 +111,11 @@ def _rows(function: FunctionRows, end: int) -> Iterator[tuple[int, UnwindRule | 
             yield at, function.rule_at(at)
 
 
-def _outcome(rule: UnwindRule | None, expected: UnwindRule | NoRule, arch: Arch) -> str:
+def outcome(rule: UnwindRule | None, expected: UnwindRule | NoRule, arch: Arch) -> str:
+    """Return how the rule of the code compares with that of the CFI.
+
+    :param rule: ``None``: it is not known.
+    """
     if rule is None:
         return NOT_KNOWN
     if isinstance(expected, NoRule):

@@ -13,7 +13,7 @@ from lab.fuzz.mutations import Mutator
 from lab.fuzz.seeds import Seed, seeds
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError, MemoryReadError, StepError
-from sframe_unwind.report import dump
+from sframe_unwind.report import dump, dump_json
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Function, Miss
@@ -78,7 +78,7 @@ def _dump(section: Section, seen: Counter[str]) -> None:
     functions = text.count("func idx [")
     if functions != sum(map(len, section.tables)):
         raise WrongAnswerError(f"the dump shows {functions} functions")
-    listed = json.loads("".join(dump.to_json("fuzzed", [section], errors.append)))["sections"]
+    listed = json.loads("".join(dump_json.to_json("fuzzed", [section], errors.append)))["sections"]
     if len(listed) != len(section.tables):
         raise WrongAnswerError(f"the JSON has {len(listed)} tables")
     seen["rows"] += sum(len(function["rows"]) for table in listed for function in table["functions"])

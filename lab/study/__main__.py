@@ -76,7 +76,7 @@ def rows(names: list[str]) -> Iterator[Row]:
 
 def table(found: list[Row]) -> Iterator[str]:
     """Yield the lines of the table in Markdown: complete stacks, and frames that are those of DWARF."""
-    head = ["program", "frame pointers", "samples", "frames each", *(f"`{method}`" for method in METHODS)]
+    head = ["program", "frame pointers", "samples", "frames per sample", *(f"`{method}`" for method in METHODS)]
     yield f"| {' | '.join(head)} |"
     yield f"|---|---|{'--:|' * (len(head) - 2)}"
     for row in found:

@@ -17,7 +17,7 @@ from lldb_plugin.version import lacks
 from sframe_unwind.debugger import commands, output
 from sframe_unwind.debugger.code_judge import CodeJudge, code_lines
 from sframe_unwind.debugger.commands import ALL, Arguments, UsageError
-from sframe_unwind.debugger.settings import MODES
+from sframe_unwind.debugger.settings import GENERATED, MODES
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.kernel.tasks import BLOCKED
 from sframe_unwind.report import explain
@@ -76,16 +76,19 @@ class Commands:
         return [f"mode {self._session.settings.mode}"]
 
     def _strict(self, _context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
-        """Show or set whether SFrame's frames are also shown where LLDB's own are the same."""
+        """Show or set whether SFrame's frames are shown even where LLDB's own are the same."""
         for word in arguments.rest:
             self._engine.apply(self._session.settings._replace(strict=_on_or_off(word, commands.STRICT)))
         return [f"strict {'on' if self._session.settings.strict else 'off'}"]
 
     def _generate(self, _context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
-        """Show or set whether SFrame is generated from CFI for modules that have none."""
+        """Show or set what is generated for code without SFrame."""
         for word in arguments.rest:
-            self._engine.apply(self._session.settings._replace(generate=_on_or_off(word, commands.GENERATE)))
-        return [f"generate {'on' if self._session.settings.generate else 'off'}"]
+            if word not in GENERATED:
+                raise UsageError(f"{word!r} is not known; {commands.GENERATE.usage_line()}")
+            commands.check_generate(word)
+            self._engine.apply(self._session.settings._replace(generate=word))
+        return [f"generate {self._session.settings.generate}"]
 
     def _status(self, context: lldb.SBExecutionContext, _arguments: Arguments) -> Sequence[str]:
         """Return the lines of the table."""

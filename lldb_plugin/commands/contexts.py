@@ -1,4 +1,4 @@
-"""Contexts that do not run, for LLDB: expressions, registers and symbols, and the stacks of these contexts."""
+"""Asks LLDB for the data of contexts that do not run (expressions, registers, symbols), and makes their stacks."""
 
 from __future__ import annotations
 

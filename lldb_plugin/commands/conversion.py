@@ -1,7 +1,7 @@
-"""Makes CFI from SFrame and gives it to LLDB, whose own unwinder can then unwind what only SFrame describes.
+"""Makes CFI from SFrame and gives it to LLDB, whose own unwinder can then unwind functions that only SFrame describes.
 
-LLDB reads this CFI from a symbol file, and a module has only one.  So only modules without debug information get CFI:
-LLDB 23.1 loses the members of types that it had read before from another symbol file.
+LLDB reads this CFI from a symbol file, and a module has only one symbol file.  So only modules without debug
+information get CFI: when the symbol file is replaced, LLDB 23.1 loses the members of types that it had read before.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.errors import SFrameError
 
 _SUM = re.compile(r"(.*\S)\s*([-+])\s*(0[xX][0-9a-fA-F]+|[1-9][0-9]{0,18}|0)", re.DOTALL)
-"""An address and a number of bytes: C++ cannot add a number to a function, but GDB can."""
+"""An address plus or minus a number of bytes.  GDB accepts a function as the address; an expression of C++ does not."""
 
 
 def address_of(context: lldb.SBExecutionContext, text: str) -> int:
@@ -24,7 +24,7 @@ def address_of(context: lldb.SBExecutionContext, text: str) -> int:
     except ValueError:
         pass
     value, complaint = _evaluate(context, f"(unsigned long)({text})")
-    if complaint:  # a structure is not a number, and has an address
+    if complaint:  # the value may be a structure, which has an address but is no number
         value, no_structure = _evaluate(context, f"(unsigned long)&({text})")
         if no_structure:
             function = _function_named(context.GetTarget(), text)
@@ -41,8 +41,8 @@ def address_of(context: lldb.SBExecutionContext, text: str) -> int:
 def _function_named(target: lldb.SBTarget, name: str) -> int | None:
     """Return the address of the only function with a name as LLDB shows it; ``None``: none or several have it.
 
-    An expression has no names of C++ and Rust without debug information.  Without a process, the address is that of the
-    file.
+    Without debug information, expressions cannot contain the names of functions of C++ and Rust.  Without a process,
+    the address is the one in the file.
     """
     addresses = set()
     for found in target.FindFunctions(name, lldb.eFunctionNameTypeAuto):

@@ -2,8 +2,8 @@
 
 Where SFrame and CFI have the same rule (:mod:`lldb_plugin.process.shared_rules`), both unwinders give the same caller.
 Where only SFrame describes an address, LLDB unwinds by the instructions of the function: then LLDB's own frame is read
-once, and its caller compared with SFrame's.  A stack otherwise costs one step for each of its frames, or one for each
-function of a recursion.
+once, and its caller compared with SFrame's.  For all other frames, the decision costs one step for each frame, or one
+for each function of a recursion.
 """
 
 from __future__ import annotations
@@ -98,8 +98,9 @@ class Agreement(NamedTuple):
     def _learned(self, frame: Registers, address: int, level: int, interrupted: bool) -> SharedRule | None:
         """Return SFrame's rule for a frame that no CFI describes; ``None``: LLDB has another caller, or may have.
 
-        LLDB unwinds all frames inside a frame to read it, which for a deep stack takes longer than all the rest.  So
-        further out it is believed where it knows the function, whose instructions it then follows.
+        To read a frame, LLDB unwinds all frames inside it, which takes longer than all the rest in a deep stack.  So
+        LLDB's callers are not read far out.  They are assumed to be right there if LLDB knows where the function
+        begins, because it then unwinds by the instructions of the function.
         """
         if level and interrupted:
             return None

@@ -1,8 +1,8 @@
-"""Frames of scripts that LLDB 22 takes for one another.
+"""Keeps LLDB 22 from taking one frame of a script for another.
 
-LLDB numbers the frames of scripts in a list, in place of their CFAs, and finds a frame again by this number and its
-function.  LLDB 22 begins with 0 again each time it takes further frames.  A step that ends in a caller takes frames 0
-and 1, and everything else later: if both are of scripts, frames 1 and 2 get the same number.
+LLDB identifies a frame of a script by its function, and by a number that it has in place of a CFA.  LLDB 22 counts
+these numbers from 0 again each time it takes further frames from the script.  A step that ends in a caller takes frames
+0 and 1 first, and the others later.  So frames 1 and 2 get the same number if both are of scripts.
 """
 
 from __future__ import annotations

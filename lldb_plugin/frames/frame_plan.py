@@ -17,14 +17,14 @@ from sframe_unwind.unwind.walk import SFRAME, End, Frame, Walk
 
 
 class Own(NamedTuple):
-    """A frame that LLDB does not have: a frame of the walk, shown as one of the functions at its pc."""
+    """A frame of the walk that LLDB does not have, shown as one of the functions at its pc."""
 
     frame: Frame
     scope: Scope
 
 
 Shown = Union[int, Own]
-"""The index of LLDB's own frame; or another frame."""
+"""A frame that LLDB shows: the index of its own frame, or a frame that it does not have."""
 
 
 class FramePlan(NamedTuple):
@@ -64,9 +64,9 @@ def plan(process: Process, native: NativeStack, settings: Settings, scopes: Scop
 
     With ``settings.strict``: choose SFrame's frame wherever SFrame covers the pc, even if LLDB's is the same.
 
-    The outermost frame is LLDB's own only if it has the same number.  At a later stop, LLDB compares its frames with
-    those of the previous stop, from the outermost one inward until two differ, and keeps the old ones with their old
-    numbers: after frames that only SFrame has, these numbers would be wrong.
+    The outermost frame is LLDB's own only if it has the same number in both stacks.  At the next stop, LLDB compares
+    its frames with those of the stop before, from the outermost one inward until two differ, and keeps the old frames
+    with their old numbers.  These would be wrong if a frame that only SFrame has came before them.
     """
     shown: list[Shown] = []
     walked: list[Frame | None] = []
@@ -76,7 +76,7 @@ def plan(process: Process, native: NativeStack, settings: Settings, scopes: Scop
     for frame in steps:
         same = _same(native, frame)
         if same is None and not is_code(frame.pc):
-            break  # this is not a return address: LLDB also ends its stack there
+            break  # the pc is no return address: LLDB also ends its stack there
         last = same
         if last is None or (settings.strict and frame.level and frame.unwinder == SFRAME):
             own: list[Shown] = [Own(frame, scope) for scope in scopes.of(frame)]
@@ -100,11 +100,12 @@ def plan(process: Process, native: NativeStack, settings: Settings, scopes: Scop
 def _same(native: NativeStack, frame: Frame) -> NativeFrame | None:
     """Return the same frame of LLDB; ``None``: LLDB has no such frame.
 
-    The innermost frame is always LLDB's own: its registers are the thread's, whichever unwinder is used.  LLDB
-    determines the end of a step by it, and never waits for a frame of a plugin.
+    The innermost frame is always LLDB's own: its registers are the thread's, whichever unwinder is used.  LLDB decides
+    by this frame where a step ends.
 
-    A frame with the pc and SP that SFrame gives is also LLDB's own, even if LLDB computes another CFA for it: LLDB has
-    the right frame, and the wrong caller.  ``finish`` and ``next`` wait for that frame by the CFA that LLDB computes,
-    and a frame of a plugin has none before LLDB 24: LLDB would stop at the first return to its pc, at any depth.
+    A frame of LLDB with the pc and SP that SFrame gives is used even if LLDB computes another CFA for it: then the
+    frame is right, and only its caller is wrong.  ``finish`` and ``next`` wait for the frame with the CFA that LLDB
+    computed.  Before LLDB 24, a frame of a plugin has no CFA, so LLDB would stop at the first return to its pc, at any
+    depth.
     """
     return native.find(frame.pc, frame.sp) if frame.level else native.frames[0]

@@ -1,8 +1,8 @@
-"""Recognises that LLDB takes the innermost frame for another one than at the previous stop.
+"""Detects that LLDB wrongly takes the innermost frame for a new one after a step.
 
-LLDB identifies a frame by the CFA that it computes.  Where it has neither CFI nor the beginning of the function, that
-CFA changes with each ``push``.  A step over an instruction then seems to have entered a function, and LLDB goes on to
-the return address in the next frame.  Without the plugin there often is no next frame, and the step ends as it should.
+LLDB identifies a frame by the CFA that it computes.  If it has neither CFI nor the beginning of the function, that CFA
+changes with each ``push``.  LLDB then believes that a step over one instruction has entered a function, and runs to the
+return address in the next frame.  Where there is no next frame, the step ends as it should.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class InnermostFrames:
     def is_mistaken(self, thread: lldb.SBThread, sframe_cfa: int | None, lldb_cfa: int | None) -> bool:
         """Record the innermost frame of a stopped thread; return whether LLDB wrongly takes it for a new one.
 
-        The answer is true once for a frame: the next question finds the CFA that it has just recorded.
+        The result is true only once for a frame: the second call finds the CFA that the first one recorded.
 
         :param sframe_cfa: its CFA by SFrame; ``None``: not known.
         :param lldb_cfa: its CFA by LLDB; ``None``: not known.

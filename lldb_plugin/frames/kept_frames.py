@@ -1,4 +1,4 @@
-"""LLDB's own frames of the threads for which it shows others; there is no other access to them then.
+"""Keeps LLDB's own frames of threads for which it shows the plugin's frames, since LLDB gives no other access to them.
 
 LLDB gives a provider the list of its own frames.  Access to these frames while LLDB asks the provider deadlocks
 LLDB 23.1.0, so the list is only kept, and read when a command needs it.

@@ -115,7 +115,7 @@ class NativeStack:
         return cfi is not None and cfi.signal
 
     def _fp_by_cfi(self, registers: Registers, interrupted: bool, caller: NativeFrame) -> int | None:
-        """Return the frame pointer of a caller by CFI; ``None``: LLDB has not followed the CFI, or there is none."""
+        """Return the frame pointer of a caller by CFI; ``None``: there is no CFI, or LLDB has not unwound by it."""
         followed = self._process.shared[FALLBACK][lookup_address(registers.pc, interrupted)]
         if followed is None or followed.rule.cfa is None:
             return None

@@ -1,4 +1,4 @@
-"""LLDB's own frames of a thread, as plain values: those with registers of their own."""
+"""Reads LLDB's own frames of a thread as plain values, one for each frame that has registers of its own."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Frames = Union["lldb.SBThread", "lldb.SBFrameList"]
 
 
 class NativeFrame(NamedTuple):
-    """One frame with registers of its own, and LLDB's frames of the functions inlined and tail-called in it.
+    """One frame with registers of its own, and LLDB's frames of the functions that were inlined and tail-called in it.
 
-    It lacks the frame pointer: for each frame, LLDB looks in all frames inside it for the place of that register.
+    The frame pointer is not read: to find its place, LLDB looks through all frames inside.
     """
 
     indexes: tuple[int, ...]
@@ -79,7 +79,7 @@ def _grouped(frames: Iterable[_Listed], first: int) -> Iterator[NativeFrame]:
             tail_calls += 1
             continue  # a function that ended in a tail call, which LLDB knows from the debug information
         if inner is None:
-            # For the caller of an inlined function, LLDB returns the address at which it was inlined.
+            # For the frame that contains an inlined function, LLDB returns the address at which that was inlined.
             pc = listed.pc
         inner = listed
         if not frame.IsInlined():

@@ -1,4 +1,4 @@
-"""SFrame's own frames, where they differ from LLDB's.  Their contents are computed before LLDB asks for them.
+"""The frames that LLDB shows where SFrame's differ from its own.  LLDB asks for contents that are computed before.
 
 The possible contents depend on LLDB's version.  LLDB 24 takes registers from a script, and finds variables with them as
 in its own frames.  LLDB 22 and 23 crash on registers from a script: they keep a reference to a description of the

@@ -19,7 +19,7 @@ from sframe_unwind.unwind.walk import SFRAME, Frame
 
 
 class StacksDifferError(Exception):
-    """LLDB's stack is not the one that SFrame gives: all of LLDB's frames are needed to tell where."""
+    """LLDB's stack is not the one that SFrame gives; all of LLDB's frames must be read to find the difference."""
 
 
 class NativeStackInPart(NativeStack):
@@ -73,7 +73,7 @@ def strict_plan(process: Process, native: NativeStackInPart, settings: Settings,
     shown: list[Shown] = []
     walked: list[Frame] = []
     for frame in walk(process, native, settings):
-        if frame.level and frame.unwinder == SFRAME:  # as most frames: these lines determine the cost
+        if frame.level and frame.unwinder == SFRAME:  # most frames: these lines determine the cost
             for scope in scopes.of(frame):
                 shown.append(Own(frame, scope))
                 walked.append(frame)

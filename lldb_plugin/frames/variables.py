@@ -64,7 +64,7 @@ def variables(target: lldb.SBTarget, arch: Arch, parser: OptionParser, frame: Fr
     for declared in _declared(target, scope.context.GetBlock()):
         name = declared.GetName()
         places = locations.get((name, declared.GetDeclaration().GetLine()), [])
-        # A function that was inlined into itself has its variables again.
+        # A function that was inlined into itself has each of its variables twice.
         location = places[0] if places and (scope.is_innermost or len(set(places)) == 1) else None
         place = _place(location, arch, frame, target, address) if location is not None else None
         if place is None and name == _OBJECT:

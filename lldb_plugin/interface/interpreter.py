@@ -23,10 +23,10 @@ def run(target: lldb.SBTarget, command: str, report: Report) -> None:
 class OwnInterpreter:
     """An interpreter for commands of the plugin, in the targets of all debuggers.
 
-    An interpreter keeps the contexts of its commands in one stack, without a lock.  Beside a command of the user in
-    another thread, that command could get the context of the plugin's, or LLDB could crash.
+    An interpreter keeps the contexts of its commands in one stack, without a lock.  If the plugin used the user's
+    interpreter, a command of the user in another thread could get the context of the plugin's command, or LLDB crash.
 
-    While a command runs, others wait: they must not hold a lock of LLDB that the command needs.
+    Only one command runs at a time.  Threads that wait here must not hold a lock of LLDB that the command needs.
     """
 
     def __init__(self) -> None:
@@ -35,8 +35,9 @@ class OwnInterpreter:
     @functools.cached_property
     def _debugger(self) -> lldb.SBDebugger:
         debugger = lldb.SBDebugger.Create(False)
-        # LLDB shows a warning in each debugger, and the user's shows it already.  Its output stays: LLDB gives Python
-        # the output of the debugger for which it runs a script, while another thread may be printing.
+        # LLDB shows a warning in each debugger, and the user's debugger shows it already.  The output is not
+        # redirected: LLDB makes the output of the debugger for which it runs a script that of Python, also for other
+        # threads.
         debugger.SetErrorFile(lldb.SBFile(os.open(os.devnull, os.O_WRONLY), "w", True))
         return debugger
 

@@ -1,1 +1,1 @@
-"""What happens when: modules come, processes start and stop, LLDB asks for frames."""
+"""Reacts to events: modules come, processes start and stop, LLDB asks for frames."""

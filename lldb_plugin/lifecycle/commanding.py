@@ -1,4 +1,6 @@
-"""Which thread is about to run a command that shows frames or lets a process run: it waits until SFrame's are there."""
+"""Keeps the threads that are about to run a command that shows frames or lets a process run.
+
+Such a command waits until the plugin has prepared SFrame's frames."""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ class Commanding:
 
     @contextmanager
     def about_to_show_frames(self) -> Iterator[None]:
-        """Count this thread as such within the block."""
+        """Within the block, count this thread as one that is about to run such a command."""
         self._waiting.append(threading.get_ident())
         try:
             yield

@@ -28,7 +28,8 @@ from sframe_unwind.errors import SFrameError
 from sframe_unwind.unwind.walk import Registers
 
 _ENDED = (lldb.eStateInvalid, lldb.eStateExited, lldb.eStateDetached)
-"""The states of a process whose threads LLDB still has, and whose memory is gone; *invalid*: LLDB drops its target."""
+"""The states in which LLDB still has the threads of a process, but not its memory.  It is invalid while LLDB drops the
+target."""
 
 
 class Answers(NamedTuple):
@@ -37,7 +38,7 @@ class Answers(NamedTuple):
     shown: tuple[Shown, ...]
     maker: FrameMaker
     should_wait: bool
-    """LLDB may be in the middle of a step, which these frames would lead astray."""
+    """Whether to give the frames later: LLDB may be in the middle of a step, which they would make end elsewhere."""
 
 
 class Decisions:
@@ -86,7 +87,7 @@ class Decisions:
             return None
         process = self._session.process(thread.GetProcess())
         registers = Registers(inner.GetPC(), inner.GetSP(), inner.GetFP())
-        # LLDB ends the stacks of kernels at entry code, or guesses.
+        # In the entry code of a kernel, LLDB ends the stack or guesses a caller.
         if (
             not settings.strict
             and process.kernel_at(registers.pc) is None
@@ -107,9 +108,10 @@ class Decisions:
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
-    """Do not look for cyclic garbage: a deep stack is tens of thousands of objects without cycles.
+    """Turn the collector of cyclic garbage off within the block.
 
-    They would start the collector again and again, which took a quarter of the time of a decision.
+    A deep stack is tens of thousands of objects without cycles.  They would start the collector again and again, which
+    took a quarter of the time of a decision.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -114,7 +114,7 @@ class Engine:
         from lldb_plugin.lifecycle import provider  # noqa: F401
 
         self._watcher.is_awake = True
-        self._watcher.concerns_all = settings.strict or settings.generate
+        self._watcher.concerns_all = settings.concerns_all
         known = self._watcher.targets()
         with contextlib.ExitStack() as selections:
             for target in known:

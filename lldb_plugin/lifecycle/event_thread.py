@@ -1,7 +1,7 @@
-"""LLDB's event thread, which shows a stopped thread again when a frame provider is registered or removed.
+"""Waits for LLDB's event thread, which shows a stopped thread again when a frame provider is registered or removed.
 
-:mod:`lldb_plugin.lifecycle.stack_changes` keeps it from hearing of that.  Where that is not possible, what it shows
-must not coincide with a command: LLDB 22.1.0 fetches frames without a lock, so two threads get them in disorder.  In
+:mod:`lldb_plugin.lifecycle.stack_changes` keeps these events from it where that is possible.  Elsewhere, it must not
+show a thread while a command runs: LLDB 22.1.0 fetches frames without a lock, so two threads get them in disorder.  In
 every version, a command that waits for the process can wait for the event thread while that thread waits for the
 command.
 """

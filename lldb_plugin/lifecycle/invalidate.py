@@ -1,8 +1,8 @@
 """Makes LLDB forget its frames; its interface has no function for this.
 
-LLDB forgets them when a section's address changes.  So there is a file with one section that belongs to no module, and
-the section moves to and fro at addresses without a program.  Registering the frame provider anew would also help, but
-makes LLDB show every thread.
+LLDB forgets its frames when the address of a section changes.  So the plugin adds a file with one section, and moves
+that section to and fro at addresses that no program uses.  Registering the frame provider anew would also help, but
+would make LLDB show every thread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What new modules of a target need: the provider before there is a process, and at the next stop afterwards."""
+"""Prepares targets for new modules: registers the provider before there is a process, or else at the next stop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAP = 0.01
 _SECONDS = 2.0
 """Time limit for the comparison of files, while nobody waits."""
 _BEGINNING = (lldb.eStateAttaching, lldb.eStateLaunching)
-"""The states of a process of which LLDB has shown no frame."""
+"""The states of a process of which LLDB has not shown a frame yet."""
 
 
 class NewModules:
@@ -83,8 +83,8 @@ class NewModules:
     def _fit_late(self, target: lldb.SBTarget, stop: int) -> bool:
         """Register the provider, and return whether it is; in LLDB 22, only a command or the hook can.
 
-        LLDB 22 crashes if its frames change while its event thread prints one; before a command, that has ended.  If
-        neither comes, say that the frames at this stop are LLDB's.
+        LLDB 22 crashes if its frames change while its event thread prints one, which it does no more when a command or
+        the hook runs.  If neither comes, one line tells the user that the frames at this stop are LLDB's.
 
         :param stop: LLDB's number of the stop.
         """
@@ -115,7 +115,7 @@ class NewModules:
         """
         settings = self._session.settings
         modules = list(target.module_iter())
-        if not (settings.strict or settings.generate):
+        if not settings.concerns_all:
             modules = [module for module in modules if concerns(module.GetFileSpec().fullpath or "")]
         return self._differences.can_change_stacks(target, modules, settings, _SECONDS)
 

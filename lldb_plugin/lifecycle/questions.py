@@ -23,9 +23,12 @@ from lldb_plugin.version import CAN_RENEW
 _PATIENCE = 0.001
 """Seconds to wait for LLDB's lock on the target: for a call in another thread that does not wait for these frames."""
 
+_INNERMOST: tuple[Shown, ...] = (0,)
+"""LLDB's own innermost frame alone: a step ends where LLDB finds no frame to which it could return."""
+
 
 class Decided(NamedTuple):
-    """What a provider gets when it is made."""
+    """The frames that a provider gets when it is made."""
 
     shown: tuple[Shown, ...]
     maker: FrameMaker
@@ -53,7 +56,7 @@ class Questions:
         self._report = report
         self._decisions = Decisions(session, report)
         self._decided: dict[int, Decided] = {}
-        """By thread of LLDB, what the provider that this thread is about to create gets.
+        """The frames for the provider that a thread of LLDB is about to create, by the number of that thread.
 
         Not :class:`threading.local`: its contents for a thread that Python did not create are lost when a call returns.
         """
@@ -87,8 +90,8 @@ class Questions:
                 self._hooks.need(target)
                 if answers.should_wait:
                     self._renewals.later(target, thread, renew, waits=False)
-                else:
-                    self._decided[asker] = Decided(answers.shown, answers.maker, moment)
+                shown = _INNERMOST if answers.should_wait else answers.shown
+                self._decided[asker] = Decided(shown, answers.maker, moment)
         finally:
             mutex.unlock()
         return asker in self._decided

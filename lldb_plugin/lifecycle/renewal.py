@@ -1,8 +1,8 @@
-"""Replaces frames that were left to LLDB because its lock on the target was not free, as soon as it is.
+"""Replaces frames that were left to LLDB because its lock on the target was not free, as soon as the lock is free.
 
 A thread that holds the lock may be waiting for LLDB's list of frames, which the asking thread is making.  So the asking
-thread does not wait for the lock: the list has LLDB's own frames.  The stop-hook replaces them, or a thread that waits
-for the lock and holds no other.
+thread must not wait for the lock, and the list gets LLDB's own frames.  They are replaced later by the stop-hook, or by
+a thread that waits for the lock and holds no other.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import lldb
 from lldb_plugin.interface.lock import acquire
 
 _SECONDS = 1.0
-"""After this time, the user is told that the frames are still LLDB's."""
+"""Seconds after which the user is told that the frames are still LLDB's."""
 
 Renew = Callable[[list[lldb.SBThread]], None]
 
@@ -41,7 +41,7 @@ class Renewals:
 
         :param renew: called with all threads whose frames were left to LLDB, by a thread that holds the lock on the
             target.
-        :param waits: a thread waits for the lock; otherwise, only the stop-hook calls ``renew``.
+        :param waits: whether a thread shall wait for the lock; otherwise, only the stop-hook calls ``renew``.
         """
         number = target.GetProcess().GetUniqueID()
         with self._lock:
@@ -53,7 +53,7 @@ class Renewals:
             threading.Thread(target=self._wait, args=(target, number), name="sframe-unwind-renew", daemon=True).start()
 
     def done(self, target: lldb.SBTarget, thread: lldb.SBThread) -> None:
-        """Record that LLDB asked again for the frames of a thread, and gets them this time; this waits for no lock."""
+        """Record that LLDB asked again for the frames of a thread, and gets SFrame's now; this waits for no lock."""
         number = target.GetProcess().GetUniqueID()
         with self._lock:
             left = self._left.get(number)

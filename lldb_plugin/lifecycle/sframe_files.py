@@ -13,9 +13,10 @@ _JIT = f"{JIT_SYMBOL}\0".encode()
 def concerns(path: str) -> bool:
     """Return whether SFrame can concern a program with this file; ``True`` if the file cannot be read.
 
-    LLDB does not read the CFI of code that is registered by GDB's JIT interface, and the plugin does.
+    That includes programs that register code by GDB's JIT interface: LLDB does not read the CFI of such code, but the
+    plugin does.
 
-    :param path: the path of a module; without a folder, it is that of no file, like ``[vdso]``.
+    :param path: the path of a module; a path without a folder belongs to no file, like ``[vdso]``.
     """
     if "/" not in path:
         return False

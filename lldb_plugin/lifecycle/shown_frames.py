@@ -39,9 +39,9 @@ class ShownFrames:
     def fetch(self, thread: lldb.SBThread) -> None:
         """Make LLDB take all of SFrame's frames at once, unless it can take them one after the other as well.
 
-        If `bt` asks for one after the other, LLDB 23.1.0 counts its own frames each time, so these must be few.  Where
-        it has no more, as in a stripped program, a stack overflow has 250,000 frames of SFrame, of which few are
-        looked at.  LLDB 22 would give frames that it takes later the numbers of others.
+        If LLDB takes the frames one after the other, it looks at few of them even if there are 250,000, as at a stack
+        overflow.  But LLDB 23.1.0 then counts its own frames each time, so it must have few, as in a stripped program.
+        LLDB 22 must take all at once, since it gives frames that it takes later the numbers of other frames.
         """
         own = self._session.replaced(thread) if thread.IsValid() else None
         if own is not None and (NUMBERS_FRAMES_ANEW or own.GetSize() > _FEW):

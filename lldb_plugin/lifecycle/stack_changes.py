@@ -1,8 +1,8 @@
 """Keeps LLDB from showing each thread again when a frame provider is registered or removed.
 
-LLDB then broadcasts that the stacks of the threads have changed, and its event thread shows them.  Only that thread
-hears this kind of event of a debugger.  So the plugin takes its place: it gives the event thread each event of the
-kind, except those that the plugin itself has caused.
+LLDB then broadcasts that the stacks of the threads have changed, and its event thread shows them.  Only one listener
+hears this kind of event of a debugger.  So the plugin listens in place of the event thread, and passes each event on to
+it, except those that the plugin itself has caused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PATIENCE = 2.0
 
 
 class _Relay:
-    """Takes the place of a debugger's listener for changes of stacks, for the threads that come from now on."""
+    """Listens for changes of stacks in place of a debugger's listener, for the threads that are created from now on."""
 
     def __init__(self, debugger: lldb.SBDebugger) -> None:
         self._theirs = debugger.GetListener()
@@ -31,7 +31,7 @@ class _Relay:
         self._marker = lldb.SBBroadcaster("sframe-unwind")
         self._passed = threading.Event()
         self.earlier: set[int] = set()
-        """The processes some of whose threads came before."""
+        """Unique IDs of the processes that may have threads that were created before, which the debugger hears."""
         for index in range(debugger.GetNumTargets()):
             process = debugger.GetTargetAtIndex(index).GetProcess()
             if process.IsValid():
@@ -74,7 +74,7 @@ class StackChanges:
         """By debugger."""
 
     def watch(self, debugger: lldb.SBDebugger) -> None:
-        """Make :meth:`unheard` possible for the threads that processes of a debugger create from now on."""
+        """Listen for the threads that processes of a debugger create from now on, which :meth:`unheard` needs."""
         if debugger.GetID() not in self._relays:
             self._relays[debugger.GetID()] = _Relay(debugger)
 

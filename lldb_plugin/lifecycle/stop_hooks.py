@@ -1,10 +1,10 @@
-"""The plugin's stop-hook, which a target has from the moment on when it gets the frame provider.
+"""The plugin's stop-hook, which a target gets together with the frame provider.
 
-A stop-hook changes how LLDB treats those of the user: it prints a header for each hook where several are active, and
-the process stays stopped if one of them does not ask to continue.  So the hook is active only while SFrame changes a
-stack.  To add one, LLDB takes its lock for parsing options, which is not possible while it asks for frames; to enable
-one, it does not.  The hook does not run when LLDB gains control of a process: after `gdb-remote`, LLDB 22 and 23 would
-then show no thread.
+An active stop-hook changes how LLDB treats those of the user: LLDB prints a header for each hook if several are active,
+and the process stays stopped if one of them does not ask to continue.  So the plugin's hook is active only while SFrame
+changes a stack.  It is made earlier, because LLDB takes its lock for parsing options to add a hook, and that is not
+possible while it asks for frames; to enable a hook, it takes no lock.  The hook does not run when LLDB gains control of
+a process: after `gdb-remote`, LLDB 22 and 23 would then show no thread.
 """
 
 from __future__ import annotations

@@ -73,10 +73,10 @@ class Targets:
         A target without the provider costs nothing: each question to the provider takes some 70 microseconds, and LLDB
         asks several times for each stop.
 
-        :param has_frames: the target has a process; otherwise, LLDB's event thread shows nothing, and is not waited
-            for.
-        :param at_rest: the process stays stopped meanwhile, if it is.  A process that begins, or loads a library, goes
-            on without LLDB's lock: what its memory has is then not known, and the files alone count.
+        :param has_frames: whether the target has a process; otherwise, LLDB's event thread shows nothing, so there is
+            no need to wait for it.
+        :param at_rest: whether a stopped process stays stopped during this call.  A process that begins or loads a
+            library can go on without LLDB's lock; its memory is then not read, and the decision is made by the files.
         """
         if not target.IsValid():
             return

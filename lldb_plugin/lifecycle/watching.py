@@ -1,13 +1,13 @@
-"""Watches for the first module with SFrame, and takes no event from others.
+"""Watches for the first module with SFrame, and takes no event from other listeners.
 
 LLDB gives each kind of event of a debugger to one listener, so the plugin asks for no kind.  It listens to the debugger
-itself, which tells of each file that LLDB opens, and to the targets that it knows; any number of listeners hears these.
+itself, which tells of each file that LLDB opens, and to the targets that it knows; these have any number of listeners.
 It then compares the modules of a target with those that the target had before.  Until a file concerns SFrame, the rest
 of the plugin is not even loaded.
 
-The events come in a thread of their own, which can be later than a command that is typed ahead, or that a script gives.
-So the targets are also looked at before each command that shows frames or lets a process run; its callback prints
-nothing, and takes nothing from others.
+A thread of the plugin's waits for the events.  It can come later than a command that was typed ahead, or that a script
+gives.  So the targets are also looked at before each command that shows frames or lets a process run.  LLDB calls the
+plugin before such a command; that call prints nothing, and does not keep others from being called.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class Watcher:
         self._stack_changes = stack_changes
         self._prepare = prepare
         self.is_awake = False
-        """SFrame concerns a target, or the user has asked for it in all of them: the rest of the plugin is loaded."""
+        """Whether the rest of the plugin is loaded: SFrame concerns a target, or the user has asked for it in all."""
         self.concerns_all = False
-        """The settings of the user concern modules without SFrame too."""
+        """Whether the user's settings concern modules without SFrame, too."""
         self._debuggers: dict[int, lldb.SBDebugger] = {}
         # LLDB could find them by the number, but it holds the lock of its list while it destroys all of them.
         self._looking = threading.Lock()
@@ -103,10 +103,10 @@ class Watcher:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[bool]:
-        """Let no other thread look at targets during a command; what such a thread is about to register is registered.
+        """Let no other thread look at targets during a command, after waiting for a registration that has begun.
 
-        :return: in the context, whether that is so; ``False``: the other thread waits for a lock, perhaps for one that
-            this thread has, as in a command of a breakpoint.
+        :return: in the context, whether that succeeded; ``False``: the other thread waits for a lock, perhaps for one
+            that this thread holds, as in a command of a breakpoint.
         """
         with self._commanding.about_to_show_frames():
             is_alone = self._looking.acquire(timeout=_PATIENCE)
@@ -134,8 +134,8 @@ class Watcher:
     def _leave(self, debugger: int) -> None:
         """Look no more at the targets of a debugger, which is destroyed when this returns.
 
-        At the end of its process, LLDB calls this with the lock of its list of debuggers, which looking may wait for:
-        to report how far the symbols of a file are read, LLDB looks for the debugger that is to show it.
+        At the end of its process, LLDB calls this while it holds the lock of its list of debuggers.  A thread that
+        looks at targets may wait for that lock: LLDB takes it to report the progress of reading symbols.
         """
         self._debuggers.pop(debugger, None)
         if self._looking.acquire(timeout=_PATIENCE):
@@ -168,7 +168,7 @@ class Watcher:
                 number = lldb.SBTarget.GetTargetFromEvent(event).GetGloballyUniqueID()
                 self._changes[number] = self._changes.get(number, 0) + 1
                 if event.GetType() == lldb.SBTarget.eBroadcastBitModulesUnloaded:
-                    self._examined[number] = 0  # others have moved in LLDB's list
+                    self._examined[number] = 0  # modules have moved in LLDB's list
             if not listener.GetNextEvent(event):
                 return
 

@@ -1,7 +1,7 @@
-"""How SFrame differs from the CFI that LLDB's own unwinder follows, by the files of the modules.
+"""Compares SFrame with the CFI by which LLDB's own unwinder unwinds, in the files of the modules.
 
-The files are there before the process is, and reading them needs nothing of LLDB.  So it is often known before the
-first stop that SFrame changes no stack.
+The files exist before there is a process, and can be read without LLDB.  So it is often known before the first stop
+that SFrame changes no stack.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Comparison:
     """The comparison of one module, of which only the result is kept.
 
     :param known: gets the result.
-    :param agreement: ``None``: it is known from an earlier comparison.
-    :param is_of_file: LLDB may have less of the file in the memory of a process, where differences are then not those
-        of the file.
+    :param agreement: the comparison itself; ``None``: the result is known from an earlier one.
+    :param is_of_file: whether a file is compared; the memory of a process may have less of it, and then shows other
+        differences.
     """
 
     def __init__(self, known: Known, file: DebugFile, agreement: ModuleAgreement | None, is_of_file: bool) -> None:
@@ -145,6 +145,6 @@ def tolerated(settings: Settings, arch: Arch) -> Difference | None:
     :return: ``None``: stacks are to be compared one by one.  On machines with return addresses in registers, these can
         be signed, and signal trampolines often belong to no module.
     """
-    if settings.strict or settings.generate or arch.ra is not None:
+    if settings.concerns_all or arch.ra is not None:
         return None
     return _TOLERATED[settings.mode]

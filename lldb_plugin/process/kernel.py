@@ -16,7 +16,7 @@ from sframe_unwind.kernel.types import KernelError, Member, Type, Types
 from sframe_unwind.memory import ReadMemory
 
 _PROBE = "linux_banner"
-"""A variable that every kernel has, and no program."""
+"""The name of a variable that every kernel has, and no program."""
 _COMPOUND = lldb.eTypeClassStruct | lldb.eTypeClassUnion | lldb.eTypeClassClass
 
 
@@ -43,7 +43,7 @@ def kernel_of(target: lldb.SBTarget, arch: Arch, read: ReadMemory) -> Kernel:
         in_file = _code_of_file(place, size)
         if in_file is not None:
             return in_file
-        # The error is that of the process's memory, also where the bytes are the file's.
+        # The error is about the memory of the process, even if the bytes come from the file.
         data = target.ReadMemory(place, size, lldb.SBError())
         if data is None or len(data) != size:
             raise MemoryReadError(address, size)

@@ -25,10 +25,11 @@ from lldb_plugin.process.shared_rules import SharedRules
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.code_judge import rule_judge
 from sframe_unwind.debugger.module_agreement import Difference
-from sframe_unwind.debugger.settings import ALWAYS, AUTO, FALLBACK, Settings
+from sframe_unwind.debugger.settings import ALWAYS, AUTO, CODE, FALLBACK, TABLES, Settings
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.kernel.types import KernelError
 from sframe_unwind.unwind.modules import Generate, Module, Modules
+from sframe_unwind.unwind.modules_by_code import ModulesByCode
 from sframe_unwind.unwind.precedence import Precedence
 from sframe_unwind.unwind_rule import UnwindRule
 
@@ -61,7 +62,8 @@ class LoadedModules:
 
     :param differences: compares the modules with their CFI.
     :param report: called with one line for the user about unusable data.
-    :param generates: SFrame is generated from CFI for modules without SFrame.
+    :param generates: what is generated for code without SFrame, see
+        :data:`sframe_unwind.debugger.settings.GENERATED`.
     """
 
     def __init__(
@@ -71,7 +73,7 @@ class LoadedModules:
         arch: Arch,
         differences: Differences,
         report: Report,
-        generates: bool,
+        generates: str,
     ) -> None:
         self._differences = differences
         self.arch = arch
@@ -80,7 +82,8 @@ class LoadedModules:
         self._event = lldb.SBEvent()
         self._report = report
         self._generate: Generate | None = None
-        if generates:
+        self._by_code = generates == CODE
+        if generates == TABLES:
             from sframe_unwind.debugger.generating import generator
 
             self._generate = generator(arch)
@@ -90,7 +93,7 @@ class LoadedModules:
         self._unplaced: list[lldb.SBModule] = []
         self._pending: list[Comparison] = []
         self._largest = Difference.NONE
-        """The largest difference of the modules that are not pending."""
+        """The largest difference that was found in the modules that have been compared."""
         self._kernel: Kernel | None = None
         self.no_kernel = ""
         """Why the process is not a Linux kernel that can be unwound; empty: it is one, or has not been examined."""
@@ -170,7 +173,7 @@ class LoadedModules:
         self._loaded = listed
         self._unplaced = _unplaced(listed)
         self._kernel, self.no_kernel = None, ""
-        self.modules = Modules(
+        self.modules = (ModulesByCode if self._by_code else Modules)(
             self.arch,
             _modules(listed),
             self._report,

@@ -77,8 +77,11 @@ def describe(
     build_id = build_id_of(module)
 
     def debug_files(_: Callable[[], str]) -> list[DebugFile]:
-        # Only further out than an exception in a kernel are there frames that LLDB does not unwind by this CFI itself.
+        # LLDB itself unwinds by this CFI, except in frames further out than an exception in a kernel.
         return [DebugFile(path, build_id)] if places is not None and places() is not None else []
+
+    def code_files(_: Callable[[], str]) -> list[DebugFile]:
+        return [DebugFile(path, build_id)]
 
     header = address_of(header_section) + module.GetObjectFileHeaderAddress().GetOffset()
     others = None if EH_FRAME in sections else debug_files
@@ -92,11 +95,12 @@ def describe(
         code_size=code_size or None,
         debug_files=others,
         find_sframe=find_sframe,
+        code_files=code_files,
     )
 
 
 def is_kernel_module(path: str) -> bool:
-    """Return whether a file has the name of a kernel module; what reads kernels is loaded for such a file only."""
+    """Return whether a file has the name of a kernel module; only for such a file, the code for kernels is loaded."""
     if ".ko" not in path:
         return False
     from sframe_unwind.kernel.modules import module_name

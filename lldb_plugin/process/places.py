@@ -1,4 +1,4 @@
-"""Addresses of code in a process, or in a program's file, whose own addresses are then used."""
+"""Converts between addresses and LLDB's objects for them, in a process or in a program's file."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ def _arch(name: str, byteorder: ByteOrder) -> Arch:
         returned_address=returned_address,
         plt_stub=plt_stub,
         plt_header_rows=(),
-        frame_record=FrameRecord(in_back_chain=False, fp=0, pc=WORD_SIZE, sp=2 * WORD_SIZE),
+        frame_record=FrameRecord(in_back_chain=False, fp=0, pc=WORD_SIZE, sp=2 * WORD_SIZE, at_end=False),
         signal_frames=(
             SignalFrame(
                 code=b"\x68\x11\x80\xd2\x01\x00\x00\xd4",  # mov x8,#139; svc #0

@@ -1,4 +1,4 @@
-"""Which instructions of AArch64 leave SP, the frame pointer and the link register alone, and where they go on.
+"""Recognises instructions of AArch64 that change neither SP, the frame pointer nor the link register.
 
 An instruction that is not known well enough counts as one that changes them (Arm Architecture Reference Manual, C4.1).
 """
@@ -38,7 +38,7 @@ _OFFSETS = (
 
 
 def goes_on(instruction: int, address: int) -> tuple[int, ...] | None:
-    """Return the addresses of the instructions that can follow; none: it returns to the link register.
+    """Return the addresses of the instructions that can follow one; empty: it returns to the link register.
 
     :returns: ``None``: it changes SP, FP or LR, goes elsewhere, or is not known.
     """

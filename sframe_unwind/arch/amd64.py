@@ -181,7 +181,7 @@ ARCH = Arch(
     returned_address=returned_address,
     plt_stub=plt_stub,
     plt_header_rows=_HEADER_PARTS,
-    frame_record=FrameRecord(in_back_chain=False, fp=0, pc=WORD_SIZE, sp=2 * WORD_SIZE),
+    frame_record=FrameRecord(in_back_chain=False, fp=0, pc=WORD_SIZE, sp=2 * WORD_SIZE, at_end=True),
     signal_frames=(
         SignalFrame(
             code=b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05",  # mov $15,%rax; syscall

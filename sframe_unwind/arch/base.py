@@ -36,7 +36,9 @@ class FrameRecord(NamedTuple):
     pc: int
     """Offset of the return address from the start of the record, in bytes."""
     sp: int
-    """The caller's SP minus the address of the record, in bytes."""
+    """The caller's SP minus the address of the record, in bytes; a lower bound unless :attr:`at_end`."""
+    at_end: bool
+    """The record is at the end of the frame; ``False``: it can be anywhere in the frame, so that SP is not known."""
 
 
 class JumpBuffer(NamedTuple):

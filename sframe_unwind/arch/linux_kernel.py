@@ -24,7 +24,8 @@ class PlaceKind(Enum):
     LEAF = "leaf function"
     """An assembly function without CFI that changes neither SP nor the register with the return address."""
     PARTLY_SAVED = "an exception of which not all registers are saved yet, or still"
-    """The innermost frame, on the way in or out.  Only system registers show where the interrupted function is."""
+    """The innermost frame, in code before or after the registers are saved.  Only system registers have the interrupted
+    pc then."""
 
 
 class EntryCode(NamedTuple):
@@ -38,7 +39,7 @@ class EntryCode(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """Entry code on the way in or out, without calls that need more than a row."""
+    """Entry code before or after the registers are saved, without calls that need more than a row."""
 
     function: str
     """Symbol of the function."""
@@ -46,9 +47,9 @@ class Passage(NamedTuple):
     offset: int = 0
     """Its start in the function, in bytes."""
     size: int = 0
-    """In bytes; 0: up to the instruction that returns, from the exception or the function."""
+    """Its size in bytes; 0: it ends with the instruction that returns from the exception or the function."""
     is_absolute: bool = False
-    """It begins at the address :attr:`offset`, and no symbol says so."""
+    """Whether :attr:`offset` is its address; no symbol has it."""
 
 
 class StackSwitch(NamedTuple):
@@ -126,4 +127,4 @@ class LinuxKernel(NamedTuple):
     vmcore_info: int | None = None
     """Physical address of a pointer to the note VMCOREINFO, for dumps without the note; ``None``: all dumps have it."""
     lowest_code: int = 1 << 63
-    """Below this address there is no code of the kernel."""
+    """The lowest address at which the kernel can have code."""

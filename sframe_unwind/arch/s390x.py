@@ -208,7 +208,7 @@ ARCH = Arch(
     plt_stub=plt_stub,
     plt_header_rows=(),
     # Code built with -mbackchain.  A function saves its caller's registers in the save area that the caller provides.
-    frame_record=FrameRecord(in_back_chain=True, fp=WORD_SIZE * FP, pc=WORD_SIZE * RA, sp=0),
+    frame_record=FrameRecord(in_back_chain=True, fp=WORD_SIZE * FP, pc=WORD_SIZE * RA, sp=0, at_end=True),
     signal_frames=(
         # The frame begins with the save area, the instruction (8), siginfo (128) and the head of ucontext (40).
         SignalFrame(

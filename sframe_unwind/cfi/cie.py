@@ -1,4 +1,4 @@
-"""Common information entries: the data that the FDEs that refer to one share.
+"""Decodes common information entries (CIEs), which have the data that several FDEs share.
 
 ``.eh_frame``: Linux Standard Base Core 5.0, 10.6.1.1.  ``.debug_frame``: DWARF 5, 6.4.1, and DWARF 2 for version 1.
 """

@@ -29,10 +29,15 @@ def advance(distance: int, mark: str) -> bytes:
     return struct.pack(f"{mark}B{layout}", opcode, distance)
 
 
-def cfa(rule: RegisterRule) -> bytes:
-    """Return the instruction that defines the CFA."""
+def cfa(rule: RegisterRule, added: int = 0) -> bytes:
+    """Return the instruction that defines the CFA.
+
+    :param added: what is added to the CFA if it is a word in memory, in bytes.
+    """
     if rule.in_memory:
-        return _with_block(bytes([c.DEF_CFA_EXPRESSION]), register_plus(rule.base, rule.offset) + bytes([DEREF]))
+        more = constant(added) + bytes([PLUS]) if added else b""
+        word = register_plus(rule.base, rule.offset) + bytes([DEREF])
+        return _with_block(bytes([c.DEF_CFA_EXPRESSION]), word + more)
     if rule.offset < 0:
         offset, left = divmod(rule.offset, DATA_FACTOR)
         if left:

@@ -1,9 +1,9 @@
 """Evaluates DWARF expressions in CFI whose value is a place: a register plus an offset, with at most one read.
 
-Or, for AArch64's scalable vectors, to such a place plus a multiple of their length.
+For AArch64's scalable vectors, a multiple of their length may be added to the place.
 
-That is what the assemblers write for PLT entries (the CFA depends on the pc, which is known) and for realigned stacks
-(the CFA is in memory at an offset from the frame pointer).  The operations are those of DWARF 5, 2.5 and 7.7.1.
+Linkers write such expressions for PLT entries, in which the CFA depends on the pc, and compilers for realigned stacks,
+in which the CFA is in memory at an offset from the frame pointer.  The operations are those of DWARF 5, 2.5 and 7.7.1.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class Evaluated(NamedTuple):
     """The value of an expression, in a form that a rule can express."""
 
     place: RegisterRule
-    depends_on_pc: bool
-    """The expression reads the pc: at another address, it gives another place."""
+    pc_bits: int
+    """Mask of the bits of the pc on which the place depends; 0: it is the same at each address."""
     added: int = 0
     """Bytes that are added to what is read from memory at the place."""
     lengths: int = 0
@@ -103,11 +103,11 @@ def evaluate(code: bytes, pc: int, arch: Arch, on_cfa: bool) -> Evaluated:
     :param pc: the address for which the rule is asked.
     :param arch: of the code.
     :param on_cfa: the expression begins with the CFA on its stack (rules of registers).
-    :raises UnsupportedExpressionError: it does not amount to a place.
+    :raises UnsupportedExpressionError: its value is not a place.
     :raises FormatError: it is cut short.
     """
     stack: list[Value] = [RegisterRule(CFA, 0, False)] if on_cfa else []
-    offset, depends_on_pc = 0, False
+    offset = pc_bits = 0
     while offset < len(code):
         operation = code[offset]
         offset += 1
@@ -119,7 +119,8 @@ def evaluate(code: bytes, pc: int, arch: Arch, on_cfa: bool) -> Evaluated:
                 if operation == _BREGX:
                     register, offset = read_uleb128(code, offset)
                 added, offset = read_sleb128(code, offset)
-                depends_on_pc |= register == arch.pc
+                if register == arch.pc:
+                    pc_bits |= _bits_used(code, offset)
                 if register == arch.vector_granules:
                     stack.append(_Scaled(None, added, 1))
                 else:
@@ -141,13 +142,26 @@ def evaluate(code: bytes, pc: int, arch: Arch, on_cfa: bool) -> Evaluated:
             raise UnsupportedExpressionError(f"{_name(operation)} on an empty stack") from None
     result = stack[-1] if stack else None
     if isinstance(result, _Sum):
-        return Evaluated(result.place, depends_on_pc, result.added)
+        return Evaluated(result.place, pc_bits, result.added)
     if isinstance(result, _Scaled) and result.place is not None:
         place = result.place._replace(offset=signed(result.place.offset + result.added))
-        return Evaluated(place, depends_on_pc, 0, result.lengths)
+        return Evaluated(place, pc_bits, 0, result.lengths)
     if not isinstance(result, RegisterRule):
         raise UnsupportedExpressionError("a constant" if stack else "nothing")
-    return Evaluated(result, depends_on_pc)
+    return Evaluated(result, pc_bits)
+
+
+def _bits_used(code: bytes, offset: int) -> int:
+    """Return the mask of the lowest bits of the pc that operations use after it was pushed.
+
+    Linkers write ``DW_OP_lit15; DW_OP_and`` there, since the entries of a PLT have 16 bytes.
+
+    :param offset: offset of the operation after the one that pushed it.
+    """
+    mask, operation = (*code[offset : offset + 2], 0, 0)[:2]
+    mask -= _LIT0
+    is_low = 0 <= mask < _NUMBERED and not mask & (mask + 1)
+    return mask if is_low and operation == _AND else _WORD - 1
 
 
 def _name(operation: int) -> str:

@@ -85,7 +85,7 @@ def _pattern() -> re.Pattern[bytes]:
 
 
 def _runs(code: bytes, at: int) -> Iterable[Run]:
-    """Return the runs of instructions from an offset on; they are valid up to the first with other data after it."""
+    """Return the runs of instructions from an offset on; those after the first that other data follows are invalid."""
     if not at and len(code) <= _AT_ONCE:
         return _pattern().findall(code)
     return (match.groups(b"") for match in _pattern().finditer(code, at))  # type: ignore[misc]  # as a Run has

@@ -29,6 +29,9 @@ MAX_RECORD = 1 << 24
 thousand."""
 _CIE_ROOM = 1 << 16
 """Number of bytes by which CIEs may exceed their section, if its size is not known."""
+_HEADS = {order: struct.Struct(mark + "II") for order, mark in STRUCT_MARKS.items()}
+"""Length of a record, and distance to its CIE."""
+_HEAD_SIZE = 8
 _KEPT = 16
 """Number of different CIEs whose decoders are kept for other sections."""
 
@@ -44,6 +47,8 @@ class Common(NamedTuple):
     """A start is relative to its own address."""
     base: int
     """Otherwise, the address to which it is relative."""
+    usual: struct.Struct | None
+    """Start, size, and size of the augmentation data in one byte; ``None``: the FDEs are laid out in another way."""
 
 
 @lru_cache(_KEPT)
@@ -56,12 +61,14 @@ def _common_of(cie: Cie, arch: str, bases: Bases) -> Common:
     """
     check_supported(cie.encoding, bases)
     layout = fixed_format(cie.encoding)
+    extent = STRUCT_MARKS[bases.byteorder] + layout + layout.upper() if layout else ""
     return Common(
-        cie,
-        RowDecoder(cie, BY_NAME[arch], bases),
-        struct.Struct(STRUCT_MARKS[bases.byteorder] + layout + layout.upper()) if layout else None,
-        cie.encoding & PE_APPLICATION == PE_PCREL,
-        origin(cie.encoding, 0, bases),
+        cie=cie,
+        decoder=RowDecoder(cie, BY_NAME[arch], bases),
+        extent=struct.Struct(extent) if extent else None,
+        is_pcrel=cie.encoding & PE_APPLICATION == PE_PCREL,
+        base=origin(cie.encoding, 0, bases),
+        usual=struct.Struct(extent + "B") if extent and cie.augmented else None,
     )
 
 
@@ -153,6 +160,7 @@ class Records:
         self._debug_frame = debug_frame
         self._bases = Bases(arch.byteorder, data_base)
         self._order = arch.byteorder
+        self._read_head = _HEADS[arch.byteorder].unpack_from
         self._commons: dict[int, Common | FormatError] = {}
         self._cie_room = min(len(data), MAX_RECORD) + _CIE_ROOM
 
@@ -162,6 +170,9 @@ class Records:
         :raises UnsupportedError: its CIE is of an unknown kind.
         :raises FormatError: there is no FDE, or it is malformed.
         """
+        usual = self._usual(offset)
+        if usual is not None:
+            return usual
         record = self._record(offset, "an FDE")
         if record.cie is None:
             raise FormatError(f"expected an FDE at {self._place(offset)}, found a CIE")
@@ -186,6 +197,11 @@ class Records:
         self._data = self._data[:end]  # all of it is needed now
         offset = 0
         while offset + 4 <= len(self._data):
+            usual = self._usual(offset)
+            if usual is not None:
+                yield offset, usual
+                offset = usual.code_address + len(usual.code) - self.address
+                continue
             if self._data[offset : offset + 4] == b"\0\0\0\0":
                 if not size_known:
                     return
@@ -198,6 +214,29 @@ class Records:
                 except FormatError as error:
                     problems.append(error)
             offset = record.body_offset + len(record.body)
+
+    def _usual(self, offset: int) -> Fde | None:
+        """Return an FDE of ``.eh_frame`` as all compilers write it, in a third of the time of :meth:`_fde`.
+
+        :return: ``None``: there is none, or something about it is unusual, or its CIE has not been read.
+        """
+        data = self._data
+        if self._debug_frame or not isinstance(data, bytes) or not 0 <= offset <= len(data) - _HEAD_SIZE:
+            return None
+        length, distance = self._read_head(data, offset)
+        common = self._commons.get(offset + 4 - distance) if distance else None
+        if not isinstance(common, Common) or common.usual is None:
+            return None
+        at, end, usual = offset + _HEAD_SIZE, offset + 4 + length, common.usual
+        code_at = at + usual.size
+        if length > MAX_RECORD or not code_at <= end <= len(data):
+            return None
+        begin, size, skipped = usual.unpack_from(data, at)
+        code_at += skipped
+        if skipped >= 0x80 or code_at > end:
+            return None
+        start = (self.address + at if common.is_pcrel else common.base) + begin & ADDRESS_MASK
+        return Fde(start, start + size, common, data[code_at:end], self.address + code_at)
 
     def _record(self, offset: int, what: str) -> _Record:
         order, at, id_size = self._order, offset + 4, 4

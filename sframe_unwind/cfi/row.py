@@ -35,7 +35,7 @@ NO_SCALES = Scales(0, 0, 0)
 
 
 class NoCfa(NamedTuple):
-    """There is no CFA, by instructions that have no meaning."""
+    """The CFA after instructions that have no meaning: there is none."""
 
     why: str
 
@@ -50,15 +50,20 @@ class Row:
     :param ra_signed: the return address carries a pointer authentication code (AArch64).
     """
 
-    __slots__ = ("_rule", "cfa", "depends_on_pc", "ra_signed", "registers")
+    __slots__ = ("_rule", "cfa", "pc_bits", "ra_signed", "registers")
 
     def __init__(self, cfa: Source | NoCfa | None, registers: tuple[tuple[int, Source], ...], ra_signed: bool) -> None:
         self.cfa = cfa
         self.registers = registers
         self.ra_signed = ra_signed
-        self.depends_on_pc = False
-        """The rule differs from address to address; known after :meth:`rule` was called."""
+        self.pc_bits = 0
+        """Mask of the bits of the pc on which the rule depends; known after :meth:`rule` was called."""
         self._rule: UnwindRule | None = None
+
+    @property
+    def depends_on_pc(self) -> bool:
+        """Whether the rule differs from address to address; known after :meth:`rule` was called."""
+        return bool(self.pc_bits)
 
     def rule(self, arch: Arch, return_column: int, pc: int) -> UnwindRule:
         """Return the rule of the row at an address.
@@ -106,15 +111,15 @@ class Row:
         return place._replace(in_memory=True), count
 
     def _evaluate(self, source: Expression, arch: Arch, pc: int, on_cfa: bool) -> tuple[RegisterRule, int, int]:
-        place, depends_on_pc, added, count = evaluate(source.code, pc, arch, on_cfa)
-        self.depends_on_pc |= depends_on_pc
+        place, pc_bits, added, count = evaluate(source.code, pc, arch, on_cfa)
+        self.pc_bits |= pc_bits
         return place, added, count
 
     def scaled_rule(self, arch: Arch, return_column: int, pc: int) -> tuple[UnwindRule, Scales] | None:
-        """Return the rule where places depend on the length of scalable vectors (AArch64), and how.
+        """Return the rule of a row whose places depend on the length of scalable vectors (AArch64), and the multiples.
 
-        :return: the rule without what depends on it; ``None``: no place does.
-        :raises UnsupportedExpressionError: a place is more than that.
+        :return: the rule without these multiples; ``None``: no place depends on the length.
+        :raises UnsupportedExpressionError: a place is neither a plain one nor one plus such a multiple.
         :raises FormatError: an expression is malformed.
         """
         if arch.vector_granules is None or self.cfa is None or isinstance(self.cfa, NoCfa):

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
+from operator import is_
 from typing import NamedTuple, Union
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi import agreement
-from sframe_unwind.cfi.records import CfiFunction
+from sframe_unwind.cfi.constants import SET_LOC
+from sframe_unwind.cfi.instructions import RowDecoder
+from sframe_unwind.cfi.records import CfiFunction, Fde
 from sframe_unwind.cfi.row import NO_SCALES, Row, Scales
 from sframe_unwind.errors import FormatError, UnsupportedExpressionError
 from sframe_unwind.unwind_rule import COMPUTED, UnwindRule
 
+_KEPT_TABLES = 1 << 14
+"""Maximum number of functions with different instructions whose rows are kept: some 500 bytes each."""
+_MOST_BITS = 1 << 5
+"""Larger than each mask of bits for which the rules are kept: entries of PLTs have 16 bytes."""
 _MAX_ADDRESSES = 1 << 19
 """Maximum number of addresses of a file with CFI that depends on the address: a PLT of 32,768 entries."""
 
@@ -43,8 +51,37 @@ class CfiRules:
     def __init__(self, arch: Arch) -> None:
         self._arch = arch
         self._known: dict[Row, Said] = {}
+        self._same_bits: dict[tuple[Row, int, int], Said] = {}
+        """The rules of rows that depend on the lowest bits of the pc, by the mask of the bits and their value."""
         self._same: dict[Said, Said] = {}
+        self._tables: dict[tuple[RowDecoder, bytes], Rows] = {}
         self._addresses_left = _MAX_ADDRESSES
+
+    def of(self, fde: Fde, low: int, high: int) -> Rows:
+        """Return what :meth:`rows` returns for the function of an FDE; FDEs with equal instructions share it.
+
+        :raises UnsupportedError: an instruction is unknown.
+        :raises FormatError: one is malformed, or there are too many addresses on which a rule depends.
+        """
+        key = fde.common.decoder, fde.code
+        known = self._tables.get(key)
+        if known is None:
+            function = fde.decode()
+            relative = self._relative(function)
+            if relative is None:
+                return self._by_address(function, low, high)
+            known = relative
+            # Locations after DW_CFA_set_loc are absolute.  An operand can be the same byte; then nothing is kept.
+            if SET_LOC not in fde.code:
+                if len(self._tables) == _KEPT_TABLES:
+                    self._tables.clear()
+                self._tables[key] = known
+        return known
+
+    def share(self, rules: Iterable[UnwindRule]) -> None:
+        """Take the rules of another table for equal ones of the CFI, since the same object is compared at once."""
+        for rule in rules:
+            self._same.setdefault(rule, rule)
 
     def rows(self, function: CfiFunction, low: int, high: int) -> Rows:
         """Return the rules of a function's rows, without rows whose rule is equal to the previous one.
@@ -56,18 +93,22 @@ class CfiRules:
         :param high: the address after the last one.
         :raises FormatError: there are too many such addresses in the file.
         """
-        offsets: list[int] = []
-        rules: list[Said] = []
-        known, previous, start = self._known, None, function.start
-        for offset, row in zip(function.offsets, function.rows):
-            said = known.get(row) or self._say(function, row, start + offset)
-            if row.depends_on_pc:
-                return self._by_address(function, low, high)
-            if said is not previous:
-                offsets.append(offset)
-                rules.append(said)
-                previous = said
-        return offsets, rules
+        return self._relative(function) or self._by_address(function, low, high)
+
+    def _relative(self, function: CfiFunction) -> Rows | None:
+        """Return the rules of a function's rows; ``None``: one depends on the address."""
+        try:
+            rules = list(map(self._known.__getitem__, function.rows))
+        except KeyError:
+            rules = []
+            for offset, row in zip(function.offsets, function.rows):
+                rules.append(self._known.get(row) or self._say(function, row, function.start + offset))
+                if row.pc_bits:
+                    return None
+        if any(map(is_, rules, rules[1:])):
+            changes = [number for number, rule in enumerate(rules) if not number or rule is not rules[number - 1]]
+            return [function.offsets[number] for number in changes], [rules[number] for number in changes]
+        return list(function.offsets), rules
 
     def at(self, function: CfiFunction, pc: int) -> tuple[Said, int]:
         """Return the rule for an address of a function, and the end of the code for which it certainly holds.
@@ -76,8 +117,9 @@ class CfiRules:
         """
         number = bisect_right(function.offsets, pc - function.start)
         row = function.rows[number - 1]
-        said = self._known.get(row) or self._say(function, row, pc)
-        if row.depends_on_pc:
+        said = self._known.get(row) or self._same_bits.get((row, row.pc_bits, pc & row.pc_bits))
+        said = said or self._say(function, row, pc)
+        if row.pc_bits:
             self._addresses_left -= 1
             if self._addresses_left < 0:
                 raise FormatError(f"CFI of more than {_MAX_ADDRESSES:,} bytes of code is computed from the address")
@@ -88,8 +130,8 @@ class CfiRules:
     def _by_address(self, function: CfiFunction, low: int, high: int) -> Rows:
         offsets: list[int] = []
         rules: list[Said] = []
-        pc = max(low, function.start)
-        while pc < min(high, function.end):
+        pc, high = max(low, function.start), min(high, function.end)
+        while pc < high:
             said, end = self.at(function, pc)
             if not rules or said is not rules[-1]:
                 offsets.append(pc - function.start)
@@ -111,8 +153,10 @@ class CfiRules:
         except FormatError as error:
             said = NoRule(f"malformed: {error}")
         said = self._same.setdefault(said, said)
-        if not row.depends_on_pc:
+        if not row.pc_bits:
             self._known[row] = said
+        elif row.pc_bits < _MOST_BITS:
+            self._same_bits[row, row.pc_bits, pc & row.pc_bits] = said
         return said
 
     def _scaled(self, function: CfiFunction, row: Row, pc: int, why: str) -> NoRule | None:

@@ -7,18 +7,15 @@ all of them takes longer than most commands run.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import errno
 import os
-import resource
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import NoReturn
 
-from sframe_unwind import __version__, internal_error
+from sframe_unwind import TYPE_CHECKING, __version__, internal_error
 from sframe_unwind.cli.own_process import own_process
 from sframe_unwind.cli.status import (
     CANNOT,
@@ -31,43 +28,57 @@ from sframe_unwind.cli.status import (
 )
 from sframe_unwind.errors import SFrameError
 
-_NAMES = (
-    "dump",
-    "lookup",
-    "show",
-    "verify",
-    "lint",
-    "convert",
-    "survey",
-    "perf",
-    "backtrace",
-    "gdb",
-    "lldb",
-    "plugin",
-    "doctor",
-    "schema",
-)
-"""The commands, in the order of the help; each is the name of a module of this package."""
+if TYPE_CHECKING:  # --version needs no parser
+    import argparse
+
+SUMMARIES = {
+    "dump": "show the contents of an SFrame section",
+    "lookup": "find the function and the row for addresses",
+    "show": "show functions: each instruction with the rules of SFrame, of DWARF CFI and of the code",
+    "verify": "compare SFrame with the DWARF CFI or ORC of the same file, or all with its machine code",
+    "lint": (
+        "tell whether a consumer would load the SFrame of a file, which functions it would lose, and which rules"
+        " it breaks"
+    ),
+    "convert": "make SFrame from DWARF CFI or another version of SFrame, or DWARF CFI from SFrame",
+    "annotate": "write the .cfi_* directives for functions in assembly that have none, from their machine code",
+    "survey": "survey whole distributions: sizes, coverage, correctness, and why code is left out",
+    "perf": "unwind the samples of a recording by SFrame, by frame pointers and by DWARF CFI",
+    "backtrace": (
+        "show the stacks of all threads of a core file, a running process or the crash dump of a kernel, without a"
+        " debugger"
+    ),
+    "gdb": "start GDB with the plugin loaded",
+    "lldb": "start LLDB with the plugin loaded",
+    "plugin": "print the line that loads the plugin, for a debugger's init file",
+    "doctor": "try what works on this machine, and name a remedy for what does not",
+    "schema": "print the JSON schema of a command's output",
+}
+"""The summary of each command, in the order of the help; the name of a command is that of its module in this package.
+
+The module's docstring begins with the same words; they are here as well, so that the help imports no command."""
 
 
 class _Commands(Mapping[str, ModuleType]):
     """The module of each command, imported when it is first needed."""
 
     def __getitem__(self, name: str) -> ModuleType:
-        if name not in _NAMES:
+        if name not in SUMMARIES:
             raise KeyError(name)
         return import_module(f"{__name__}.{name}")
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_NAMES)
+        return iter(SUMMARIES)
 
     def __len__(self) -> int:
-        return len(_NAMES)
+        return len(SUMMARIES)
 
 
 COMMANDS = _Commands()
 
 PROGRAM = "sframe-unwind"
+
+_HELP = ("-h", "--help")
 
 DEBUGGERS = ("gdb", "lldb")
 """Commands that pass all of their arguments to a debugger."""
@@ -114,6 +125,8 @@ def _why(error: OSError) -> str:
     """Return the reason for an error that is not about reading: it is about writing the output, or a limit."""
     what = error.strerror or str(error)
     if error.errno in (errno.EMFILE, errno.ENFILE):
+        import resource  # few commands reach a limit
+
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return f"{what}: at most {limit} (ulimit -n); fewer processes (-j) need fewer"
     if error.errno in (errno.EAGAIN, errno.ENOMEM):
@@ -122,71 +135,33 @@ def _why(error: OSError) -> str:
 
 
 def _run(arguments: list[str]) -> int:
-    if len(arguments) > 1 and arguments[0] in DEBUGGERS and arguments[1:] not in (["-h"], ["--help"]):
-        options = argparse.Namespace(arguments=arguments[1:])
+    if len(arguments) > 1 and arguments[0] in DEBUGGERS and (len(arguments) > 2 or arguments[1] not in _HELP):
+        from argparse import Namespace
+
+        options = Namespace(arguments=arguments[1:])
         return int(COMMANDS[arguments[0]].run(options))
     if arguments[:1] in (["-V"], ["--version"]):  # the parser would import every command
         print(f"{PROGRAM} {__version__}")
         return DONE
     if arguments[:1] == ["convert"]:
         arguments = COMMANDS["convert"].spelled_out(arguments)
+    if not arguments or arguments[0] in _HELP or (not arguments[0].startswith("-") and arguments[0] not in SUMMARIES):
+        from sframe_unwind.cli.parsing import overview  # it ends the command
+
+        overview(SUMMARIES, PROGRAM, __version__).parse_args(arguments)
     options = parser(arguments[:1]).parse_args(arguments)
     return int(COMMANDS[options.command].run(options))
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser that reports an error in one line."""
-
-    def parse_known_args(  # type: ignore[override]  # typeshed overloads it by the type of the namespace
-        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
-    ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse arguments, and report one that is not known with the command that does not know it.
-
-        argparse lets the parser of the whole command line report it, which names no command.
-        """
-        parsed, unknown = super().parse_known_args(args, namespace or argparse.Namespace())
-        # argparse takes all words of such an argument from before the first option.
-        rest = next((one.dest for one in self._get_positional_actions() if one.nargs == argparse.ZERO_OR_MORE), None)
-        if rest is not None and not any(word.startswith("-") for word in unknown):
-            setattr(parsed, rest, [*getattr(parsed, rest), *unknown])
-            unknown = []
-        if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return parsed, unknown
-
-    def error(self, message: str) -> NoReturn:
-        program, _, command = self.prog.partition(" ")
-        self.exit(CANNOT, f"{program}: {command + ': ' if command else ''}{message} (try {self.prog} --help)\n")
 
 
 def parser(wanted: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Return the parser of the command line.
 
-    :param wanted: the first argument: if it is a command, the parser knows no other.
+    :param wanted: the first argument; if it is a command, the parser has only this command.
     """
-    program = _Parser(
-        prog=PROGRAM,
-        description="Inspect SFrame data, and unwind stacks with it.",
-        epilog="sframe-unwind COMMAND --help describes a command.  Exit status 2 means that a command failed, "
-        "70 that a bug of this program made it fail.",
-        allow_abbrev=False,
-    )
-    program.add_argument("-V", "--version", action="version", version=f"{PROGRAM} {__version__}")
-    # With its name, the parser need not format a usage to find it, which would import much.
-    commands = program.add_subparsers(prog=PROGRAM, dest="command", metavar="COMMAND", required=True)
-    for name in wanted if wanted and wanted[0] in _NAMES else _NAMES:
-        module = COMMANDS[name]
-        summary, _, rest = (module.__doc__ or "").partition("\n")
-        command = commands.add_parser(
-            name,
-            help=summary[:1].lower() + summary[1:].rstrip("."),
-            description=f"{summary}\n{rest}".strip(),
-            epilog=f"examples:\n{module.EXAMPLES}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        module.add_arguments(command)
-    return program
+    from sframe_unwind.cli.parsing import parser_of  # --version needs no parser
+
+    names = wanted if wanted and wanted[0] in SUMMARIES else SUMMARIES
+    return parser_of({name: COMMANDS[name] for name in names}, PROGRAM, __version__)
 
 
 def _prepare_output() -> None:

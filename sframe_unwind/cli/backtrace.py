@@ -1,8 +1,8 @@
 """Show the stacks of all threads of a core file, a running process or the crash dump of a kernel, without a debugger.
 
-Frames are unwound from SFrame.  Frames without SFrame data are unwound from DWARF CFI, or by frame
-pointers, which is marked as a guess.  Function names come from the symbol tables, source lines and inlined functions
-from debug information: of the file, or of its separate debug file.
+Frames are unwound from SFrame.  Frames without SFrame data are unwound from DWARF CFI, else by their machine
+code (extra "code"), or by frame pointers, which is marked as a guess.  Function names come from the symbol tables,
+source lines and inlined functions from debug information: of the file, or of its separate debug file.
 Each thread of a running process is stopped while its registers and its stack are copied.
 
 The threads of a Linux kernel are its tasks.  drgn (the extra "kernel") reads its crash dump, an ELF or kdump-compressed
@@ -16,11 +16,10 @@ the loaded one: such a file is not used.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from sframe_unwind.cli.contexts import FindContext, add_context_arguments, names_context, wanted_context
 from sframe_unwind.cli.file_name import file_name
@@ -29,17 +28,17 @@ from sframe_unwind.cli.output import terminal_columns
 from sframe_unwind.cli.status import CANNOT, DONE, complain
 from sframe_unwind.errors import ContextError, FileError
 from sframe_unwind.process.base import Thread
-from sframe_unwind.process.core_file import Core, open_core
-from sframe_unwind.process.core_target import CoreTarget
 from sframe_unwind.process.files import DEBUG_FOLDER, Files
-from sframe_unwind.process.live import Live
-from sframe_unwind.process.live_target import LiveTarget
 from sframe_unwind.process.objects import LoadedObject
-from sframe_unwind.process.stacks import named, of_context
-from sframe_unwind.process.vmcore import KernelObject, VmcoreTarget
+from sframe_unwind.process.stacks import Known, named, of_context
 from sframe_unwind.report.groups import grouped
 from sframe_unwind.report.stack import Stack, to_text
 from sframe_unwind.report.terminal import printable
+
+if TYPE_CHECKING:  # a command needs one of them
+    from sframe_unwind.process.core_target import CoreTarget
+    from sframe_unwind.process.live_target import LiveTarget
+    from sframe_unwind.process.vmcore import KernelObject, VmcoreTarget
 
 _MANY = 20
 """On a terminal, the equal stacks of more threads than this are shown once."""
@@ -116,12 +115,11 @@ def run(options: argparse.Namespace) -> int:
     """Print the stacks; return the exit status."""
     if options.vmcore is not None:
         return _shown(options, _opened_dump(options), None, lambda: False)
-    source = open_core(options.core) if options.core is not None else Live(options.pid)
-    find = wanted_context(options, source)
-    target, files = _opened(source, options)
-    status = _shown(options, target, find, lambda: files.refused)
+    opened = _opened_core(options) if options.core is not None else _opened_process(options)
+    files = opened.files
+    status = _shown(options, opened.target, opened.find, lambda: files.refused)
     lines = list(files.unfit.values())
-    lost = target.lost_files() if isinstance(target, CoreTarget) else []
+    lost = opened.lost_files()
     names = sorted({path.rpartition("/")[2] for path in (*files.unfit, *lost)})
     if len(names) > len(lines) or len(lines) > 1:
         of = options.core or f"process {options.pid}"
@@ -148,13 +146,16 @@ def _shown(
         stacks = [of_context(find(target), target, options.limit)]
     else:
         threads = _wanted(target.threads, options.thread)
-        stacks = [named(target.unwind(thread), target.code, options.limit) for thread in threads]
+        known: Known = {}
+        stacks = [named(target.unwind(thread), target.code, options.limit, known) for thread in threads]
     shown = {frame.module for stack in stacks for frame in stack.frames}
     modules = [found for found in target.code.all if found.name in shown]
     for found in modules:
         if isinstance(found, LoadedObject) and found.lacks:
             complain(found.lacks)
     if options.json:
+        import json  # the text needs none
+
         shown_threads = [stack.to_json() for stack in stacks]
         json.dump({"threads": shown_threads, "modules": [_module_json(found) for found in modules]}, sys.stdout)
         print()
@@ -195,6 +196,7 @@ def _opened_dump(options: argparse.Namespace) -> VmcoreTarget:
     :raises FileError: its file is not given.
     """
     from sframe_unwind.process.drgn_kernel import open_dump  # drgn takes long to import
+    from sframe_unwind.process.vmcore import VmcoreTarget
 
     if names_context(options):
         raise ContextError("--regs, --ucontext and --jmpbuf are for --core and --pid")
@@ -206,12 +208,36 @@ def _opened_dump(options: argparse.Namespace) -> VmcoreTarget:
     return VmcoreTarget(options.vmcore, open_dump(options.vmcore, options.exe, modules), complain, options.lines)
 
 
-def _opened(source: Core | Live, options: argparse.Namespace) -> tuple[CoreTarget | LiveTarget, Files]:
-    if isinstance(source, Core):
-        roots = [options.sysroot, ""] if options.sysroot else [""]
-        files = found_files(options, source.arch, roots, lines=options.lines)
-        return CoreTarget(source, files, files.given(options.exe) if options.exe else None, complain), files
-    roots = [options.sysroot] if options.sysroot else [f"{source.folder}/root", ""]
-    files = found_files(options, source.arch, roots, lines=options.lines)
-    given = files.given(options.exe or f"{source.folder}/exe")  # the file at the path may have been replaced
-    return LiveTarget(source, files, given, complain), files
+class _Opened(NamedTuple):
+    """A core file or a process."""
+
+    target: CoreTarget | LiveTarget
+    files: Files
+    find: FindContext | None
+    """Reads the context to show in place of the threads; ``None``: there is none."""
+    lost_files: Callable[[], list[str]]
+    """Returns the paths of files, except the executable, that frames of a core file needed and that were not found."""
+
+
+def _opened_core(options: argparse.Namespace) -> _Opened:
+    from sframe_unwind.process.core_file import open_core
+    from sframe_unwind.process.core_target import CoreTarget
+
+    core = open_core(options.core)
+    find = wanted_context(options, core)
+    roots = [options.sysroot, ""] if options.sysroot else [""]
+    files = found_files(options, core.arch, roots, lines=options.lines)
+    target = CoreTarget(core, files, files.given(options.exe) if options.exe else None, complain)
+    return _Opened(target, files, find, target.lost_files)
+
+
+def _opened_process(options: argparse.Namespace) -> _Opened:
+    from sframe_unwind.process.live import Live
+    from sframe_unwind.process.live_target import LiveTarget
+
+    process = Live(options.pid)
+    find = wanted_context(options, process)
+    roots = [options.sysroot] if options.sysroot else [f"{process.folder}/root", ""]
+    files = found_files(options, process.arch, roots, lines=options.lines)
+    given = files.given(options.exe or f"{process.folder}/exe")  # the file at the path may have been replaced
+    return _Opened(LiveTarget(process, files, given, complain), files, find, list)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from typing import Callable
+from typing import TYPE_CHECKING, Callable
 
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import ContextError
-from sframe_unwind.process.core_file import Core
-from sframe_unwind.process.live import Live
 from sframe_unwind.process.stacks import jump_buffer
 from sframe_unwind.process.target import Target
 from sframe_unwind.unwind.saved_context import SavedContext, assignments, from_registers, from_ucontext
+
+if TYPE_CHECKING:  # a command needs one of them
+    from sframe_unwind.process.core_file import Core
+    from sframe_unwind.process.live import Live
 
 FindContext = Callable[[Target], SavedContext]
 """Reads the context in a target; raises ContextError if there is none."""

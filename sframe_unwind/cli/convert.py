@@ -2,9 +2,9 @@
 
 --to sframe makes an SFrame section from the unwind data of FILE, an executable or a shared library,
 and writes it to OUT: as a copy of FILE with the section loaded, which runs as FILE does; as the bytes
-of the section; or as an object file.  The source is the SFrame of FILE if it has any, else its DWARF
-CFI, also if FILE was rewritten after linking.  For an object file, or an archive of object files, OUT
-is a copy with relocatable SFrame, which GNU ld 2.46 and later link with the SFrame of other objects.
+of the section; or as an object file.  The source is the SFrame of FILE, or the DWARF CFI if FILE has
+no SFrame or was rewritten after linking.  For an object file, or an archive of object files, OUT is a
+copy with relocatable SFrame, which GNU ld 2.46 and later link with the SFrame of other objects.
 
 --to debug_frame makes DWARF CFI of the functions that only SFrame describes, and writes it as a
 separate debug file, which debuggers find by FILE's build ID, or as a copy of FILE with the section.
@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KIND",
         type=_kind,
         help=f"what to make SFrame from: {', '.join(SOURCES[:-1])} (the machine code), or {SOURCES[-1]} (the code of"
-        " functions that the CFI does not describe, or in a way that SFrame cannot express)",
+        " functions that the CFI does not describe, or wrongly, or in a way that SFrame cannot express)",
     )
     parser.add_argument(
         "--for",

@@ -1,12 +1,12 @@
-"""Tell what this machine can do, and what mends each shortcoming.
+"""Try what works on this machine, and name a remedy for what does not.
 
-It tries: it starts GDB and LLDB without the plugin on a tiny program, attaches to a process, opens a perf event, lets a
+The command starts GDB and LLDB without the plugin on a tiny program, attaches to a process, opens a perf event, lets a
 process crash, and imports the packages of each extra.  The debuggers are those that the commands gdb and lldb start.
 The exit status is 0 if all of it works, and 1 if something does not, or could not be found out.
 
 --json prints an object with the version of this program and the list "findings".  Each finding has "about" (Python,
 GDB, LLDB or Linux), "name", "works" (true, false, or null: it could not be found out), "found" (the result in words)
-and "remedy" (what mends it; empty: nothing does, or nothing is to be mended).
+and "remedy" (empty: there is none, or none is needed).
 """
 
 from __future__ import annotations

@@ -26,12 +26,10 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from sframe_unwind import elf
-from sframe_unwind.cli.addresses import Addresses
 from sframe_unwind.cli.file_name import file_name
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain, complain_of
-from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import FormatError, SFrameError
-from sframe_unwind.report.dump import to_json, to_text
+from sframe_unwind.report.dump import to_text
 from sframe_unwind.sframe.table import Table
 
 EXAMPLES = """\
@@ -66,7 +64,12 @@ def run(options: argparse.Namespace) -> int:
     except SFrameError as error:
         complain_of(options.file, error)
         return CANNOT
-    pieces = to_json(options.file, sections, report, only) if options.json else to_text(sections, report, only)
+    if options.json:
+        from sframe_unwind.report.dump_json import to_json  # the text needs no JSON
+
+        pieces = to_json(options.file, sections, report, only)
+    else:
+        pieces = to_text(sections, report, only)
     for piece in pieces:
         sys.stdout.write(piece)
     if only is not None and not any(only.values()):
@@ -82,6 +85,9 @@ def _numbers(options: argparse.Namespace) -> dict[int, list[int]]:
 
     :raises SFrameError: an argument names nothing.
     """
+    from sframe_unwind.cli.addresses import Addresses  # without a FUNCTION, no symbols are read
+    from sframe_unwind.elf.symbols import Symbols
+
     with elf.opened(options.file) as binary:
         addresses = Addresses(Symbols([*binary.symbols, *binary.stubs]), binary.layout)
         wanted = sorted({address for text in options.functions for address in addresses.find(text)})

@@ -1,4 +1,4 @@
-"""Tell whether a consumer would load the SFrame of a file, what it would lose, and what is odd about it.
+"""Tell whether a consumer would load the SFrame of a file, which functions it would lose, and which rules it breaks.
 
 For each consumer that --for names, prints whether the section is accepted whole, accepted with losses
 (which functions, how many bytes of code), or refused (for which rule, and with which effect); then the
@@ -17,7 +17,7 @@ The last column is the revision whose rules are checked; later ones can differ. 
 Of an archive, the members with SFrame are checked; of a directory, all ELF files with SFrame and
 all archives below it.
 
-The exit status is 0, 1 if there are findings (notes do not count, nor what the baseline knows),
+The exit status is 0, 1 if there are findings (notes and findings in the baseline do not count),
 2 if a file cannot be linted.
 """
 

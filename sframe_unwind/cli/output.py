@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 import sys
 from pathlib import Path
@@ -45,7 +44,11 @@ def terminal_columns(wide: bool) -> int | None:
 
     :param wide: the user wants lines of any width.
     """
-    return None if wide or not sys.stdout.isatty() else shutil.get_terminal_size().columns
+    if wide or not sys.stdout.isatty():
+        return None
+    from shutil import get_terminal_size  # it takes 2 ms
+
+    return get_terminal_size().columns
 
 
 def write(path: str, text: str) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import gc
 from collections.abc import Iterator
 
-_COLLECT_AFTER = 100_000
+_COLLECT_AFTER = 500_000
 """Number of new objects after which the garbage collector searches for cycles.  Decoding makes millions of objects and
 hardly any cycle; with Python's 700, the search takes a sixth of the time of ``verify``."""
 

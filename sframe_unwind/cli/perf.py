@@ -10,6 +10,8 @@ another machine, if the files that it names are found here.  The stack of each s
   sframe-linux  SFrame of the sections and functions that Linux would load
   sframe+fp     SFrame, and frame pointers where SFrame has no row
   sframe+dwarf  SFrame, and DWARF CFI where SFrame has no row
+  sframe+code   SFrame, and the machine code where SFrame has no row (only with --method; extra "code")
+  code          the machine code (only with --method; extra "code")
   dwarf         DWARF CFI; the others are compared with it
   dwarf+fp      DWARF CFI, and frame pointers where there is none
 
@@ -45,7 +47,7 @@ from sframe_unwind.perf.generated import GeneratedNames
 from sframe_unwind.perf.judging import Judge
 from sframe_unwind.perf.machines import arch_of
 from sframe_unwind.perf.mappings import Mapping
-from sframe_unwind.perf.methods import METHODS, usual_methods
+from sframe_unwind.perf.methods import BY_CODE, METHODS, usual_methods
 from sframe_unwind.perf.names import Names
 from sframe_unwind.perf.recording import Recording
 from sframe_unwind.perf.sample import Sample
@@ -64,6 +66,7 @@ EXAMPLES = """\
   sframe-unwind perf perf.data --html stacks.html
   perf record -o - -e cpu-clock --call-graph dwarf ./program | sframe-unwind perf -
   sframe-unwind perf perf.data --convert --method sframe,dwarf --json
+  sframe-unwind perf perf.data --method sframe,sframe+code,dwarf
   sframe-unwind perf perf.data --method sframe --folded stacks.txt
 """
 
@@ -104,7 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class _Results(NamedTuple):
-    """What is known of the samples of one event."""
+    """The results for the samples of one event."""
 
     event: str
     sample_type: int
@@ -117,9 +120,14 @@ class _Run:
     """One run of the command.
 
     :raises FileError: the recording cannot be read.
+    :raises MissingExtraError: a method needs an extra that is not installed.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
+        if not BY_CODE.isdisjoint(options.method or ()):
+            from sframe_unwind.code.decode.lifting import check_installed  # most runs do without
+
+            check_installed()
         self._options = options
         self._draws = any(path is not None for path in (options.html, options.folded, options.speedscope))
         self.name = "standard input" if options.recording == STANDARD_INPUT else options.recording
@@ -191,7 +199,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _complain(done: _Run, usable: Sequence[_Results]) -> None:
-    """Say what is missing."""
+    """Report missing files and missing parts of the recording."""
     for line in done.files.unfit.values():
         complain(line)
     if done.recording.truncated:

@@ -19,7 +19,7 @@ EXAMPLES = """\
 """
 
 _FOLDER = Path(__file__).with_name("schemas")
-NAMES = ("backtrace", "compare", "convert", "doctor", "dump", "lint", "perf", "show", "survey", "verify")
+NAMES = ("annotate", "backtrace", "compare", "convert", "doctor", "dump", "lint", "perf", "show", "survey", "verify")
 """The commands with a schema; ``compare`` is the debuggers' command ``sframe compare``."""
 
 

@@ -1,7 +1,7 @@
 """Survey whole distributions: sizes, coverage, correctness, and why code is left out.
 
-Each ELF file that is found in PATH (a file, a directory, a .deb or .rpm package, an archive; archives
-within archives too) is verified against its DWARF CFI, linted for every consumer, and measured.  With
+Each ELF file that is found in PATH (a file, a directory, a .deb or .rpm package, an archive, also within
+another archive) is verified against its DWARF CFI, linted for every consumer, and measured.  With
 --convert, a file without SFrame is examined with the SFrame that convert would make from its DWARF CFI; with
 --against code, the tables are also checked against the machine code.
 

@@ -5,8 +5,8 @@ with those in .eh_frame and .debug_frame, at each address where one of them chan
 With --against code, interprets the instructions and compares both tables with the result at each
 instruction; the verdict on a rule is proved, wrong or unknown.  This needs the extra "code"
 (pip install pyvex 'bitstring<5' capstone).
-With --against orc, compares the ORC of a Linux kernel for AMD64 or of its module with its SFrame; where
-it has none, with its DWARF CFI.
+With --against orc, compares the ORC of a Linux kernel for AMD64, or of a module, with its SFrame, or with
+its DWARF CFI if it has no SFrame.
 Of an archive, the members with SFrame are compared; of a directory, all ELF files with SFrame and
 all archives below it.  With --against code, files with DWARF CFI but no SFrame are also compared.
 

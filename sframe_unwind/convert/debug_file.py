@@ -1,4 +1,4 @@
-"""A separate debug file: the sections of a program without their contents, call frame information, and symbols.
+"""Makes separate debug files: the sections of a program without their contents, call frame information, and symbols.
 
 ``objcopy --only-keep-debug`` makes such files.  A debugger takes the load addresses of the sections from the program,
 whose sections have the same names and addresses.
@@ -49,7 +49,7 @@ def debug_file(program: ElfBinary, name: str, data: bytes, symbols: Sequence[Deb
 
 
 def _kept(program: ElfBinary, section: SectionHeader) -> Part:
-    """Return a loaded section.  It keeps its contents only if they are notes, because one of them is the build ID."""
+    """Return a loaded section, without its contents unless it has notes: one of them is the build ID."""
     name = program.section_names[section.name_offset :].partition(b"\0")[0]
     is_note = section.type == SHT_NOTE
     data = program.read(section.offset, section.size) if is_note else b""

@@ -1,4 +1,4 @@
-"""A copy of a linked ELF file with one more section, loaded or not, at its end.
+"""Makes a copy of a linked ELF file with one more section, loaded or not, at its end.
 
 No address of code or data changes, so symbols, relocations and separate debug files stay valid.  LIEF 1.0 would move
 the code of a position-independent file by a page, which makes them invalid, and writes neither the section type
@@ -77,7 +77,7 @@ class ElfCopy:
         write_chunks(path, self._chunks(section))
 
     def _chunks(self, section: NewSection) -> list[Chunk]:
-        """Return what is written over and after the kept part of the file: program headers replace moved sections."""
+        """Return the bytes to write over and after the kept part of the file: headers, and sections."""
         records, room = self._records, self._room
         header = records.header
         added: list[Chunk] = []
@@ -113,7 +113,7 @@ class ElfCopy:
         if self._room is not None and self._room.headers_section is not None:
             sections.append(self._room.headers_section._replace(name_offset=len(names)))
             names += _HEADERS.encode() + b"\0"
-        # Written anew in any case: the old ones may be after the kept part of the file.
+        # The names are always written anew, because the old ones may be after the kept part of the file.
         sections[index] = sections[index]._replace(type=SHT_STRTAB, offset=end, size=len(names))
         flags = 0 if self._room is None else SHF_ALLOC
         added = SectionHeader(
@@ -135,7 +135,7 @@ class ElfCopy:
         """Return the symbol tables with the new numbers of sections.
 
         :param sections: the section headers with their new places.
-        :param chunks: what is written to the copy before.
+        :param chunks: the bytes that are written to the copy before.
         :raises FileError: the file ends before the symbols do.
         """
         file, shift = self._records.file, 0 if self._room is None else self._room.shift

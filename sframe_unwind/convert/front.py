@@ -175,7 +175,7 @@ class Front:
 
 
 def choose(records: Records, added: int) -> Front | None:
-    """Choose the sections that make room; ``None``: something unknown may refer to those at the front.
+    """Choose the sections that make room; ``None``: there may be unknown references to the sections at the front.
 
     :param added: number of additional program headers.
     """

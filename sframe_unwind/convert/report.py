@@ -1,11 +1,11 @@
-"""The report about a conversion: what was converted, proved and left out."""
+"""The report about a conversion: the functions that were converted, proved and left out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from sframe_unwind.convert.kinds import TITLES, Share
+from sframe_unwind.convert.kinds import DWARF, TITLES, Share
 from sframe_unwind.errors import counted
 from sframe_unwind.translation.compact import Compact
 from sframe_unwind.translation.description import Loss
@@ -17,6 +17,11 @@ class Named(NamedTuple):
     loss: Loss
     name: str
     """Empty: no symbol covers it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as ``convert --json`` prints it."""
+        start, end, reason = self.loss
+        return {"address": start, "size": end - start, "function": self.name, "reason": reason}
 
     def __str__(self) -> str:
         return f"{self.loss.start:#x} {self.name}".rstrip() + f" ({self.loss.reason})"
@@ -45,11 +50,13 @@ class Report(NamedTuple):
     """Errors in records of the source whose function is not known."""
 
     hint: str = ""
-    """Where the output has to be; empty: it does not matter."""
+    """The places where debuggers look for the output; empty: its place does not matter."""
     compact: Compact | None = None
     """How the section was made smaller; ``None``: it was not."""
     shares: tuple[Share, ...] = ()
-    """What came from which kind of unwind data, if the machine code was used."""
+    """The part of each kind of unwind data, if the machine code was used."""
+    replaced: tuple[Named, ...] = ()
+    """The functions whose CFI the code proves wrong, and in what."""
 
     @property
     def is_whole(self) -> bool:
@@ -58,14 +65,20 @@ class Report(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return it as ``convert --json`` prints it."""
-        lost = [
-            {"address": loss.start, "size": loss.end - loss.start, "function": name, "reason": loss.reason}
-            for loss, name in self.losses
-        ]
+        lost = [named.to_json() for named in self.losses]
+        replaced = {"replaced": [named.to_json() for named in self.replaced]} if self.replaced else {}
         kept = self._asdict()
         kept.pop("shares")
-        shares = {"shares": [share._asdict() for share in self.shares]} if self.shares else {}
-        return {**kept, "losses": lost, "problems": list(self.problems), "compact": self._compact_json(), **shares}
+        kept.pop("replaced")
+        shares = {"shares": [share.to_json() for share in self.shares]} if self.shares else {}
+        return {
+            **kept,
+            "losses": lost,
+            "problems": list(self.problems),
+            "compact": self._compact_json(),
+            **shares,
+            **replaced,
+        }
 
     def _compact_json(self) -> dict[str, Any] | None:
         compact = self.compact
@@ -107,8 +120,9 @@ class Report(NamedTuple):
         addresses = counted(self.addresses_compared, "address")
         yield f"  proved: the same CFA, return address and frame pointer at each of {addresses}"
         for share in self.shares:
-            pieces = counted(share.functions, "function")
-            yield f"  from {TITLES[share.kind]}: {pieces}, {counted(share.code_bytes, 'byte')} of code"
+            yield f"  {share}"
+        for named in self.replaced:
+            yield f"  not from {TITLES[DWARF]}, which the code proves wrong: {named}"
         yield from self._compact_lines()
         if self.hint:
             yield f"  {self.hint}"

@@ -55,7 +55,7 @@ class Room(NamedTuple):
     chunks: list[Chunk]
     """The changes in the file besides headers and the new section."""
     survives_strip: bool
-    """Tools that rewrite the file keep it loadable."""
+    """Whether the file stays loadable when tools rewrite it."""
 
     def program_headers(self, segment: int, size: int, byteorder: ByteOrder) -> list[ProgramHeader]:
         """Return all program headers.
@@ -102,7 +102,7 @@ def _with_table(headers: list[ProgramHeader], offset: int, size: int) -> list[Pr
     )
     number = next(found, None)
     if number is None:
-        return headers  # it is not loaded
+        return headers  # the table is not loaded
     load = headers[number]
     missing = max(0, offset + size - load.offset - load.file_size)
     headers[number] = load._replace(file_size=load.file_size + missing, memory_size=load.memory_size + missing)

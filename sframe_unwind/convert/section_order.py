@@ -1,7 +1,7 @@
 """Puts the section headers of a copy into the order of their places in the file.
 
-patchelf makes room for program headers by moving the sections at the front of the file, and finds these as the first in
-the table of section headers.  ``convert`` moves such sections to the end of the file.
+``convert`` moves sections from the front of a file to its end. patchelf moves the sections at the front, too, and takes
+the first ones in the table of section headers for these, so the order of that table must be right.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class SectionOrder:
 
 
 def _places(sections: Sequence[SectionHeader]) -> list[tuple[int, int]]:
-    """Return what the sections are sorted by: their offsets, and the order that they had.
+    """Return the sort keys of the sections: their offsets, and the order that they had.
 
     Sections without contents have any offset, 0 if mold linked the file; they stay behind those before them in memory.
     """

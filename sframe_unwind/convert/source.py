@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sframe_unwind.address import merged, overlap
 from sframe_unwind.arch import Arch
-from sframe_unwind.cfi.rules import CfiRules, NoRule
+from sframe_unwind.cfi.rules import CfiRules
 from sframe_unwind.convert.kinds import CODE, DWARF, DWARF_AND_CODE, SFRAME, Share
 from sframe_unwind.convert.report import Named
 from sframe_unwind.elf import SECTION_NAME, ElfBinary
@@ -26,13 +26,15 @@ class Source(NamedTuple):
     """The highest version of SFrame in it; 0 for DWARF."""
     arch: Arch
     descriptions: list[Description]
-    """No two have the same extent."""
+    """The functions; no two have the same extent."""
     losses: list[Loss]
     """Functions that cannot be decoded."""
     problems: list[str]
     """Errors in records whose function is not known."""
     shares: tuple[Share, ...] = ()
-    """What came from where, if the machine code was used."""
+    """The part of each kind of unwind data, if the machine code was used."""
+    replaced: tuple[Loss, ...] = ()
+    """The functions whose CFI the code proves wrong, with what is wrong."""
 
 
 def read_source(binary: ElfBinary, kind: str | None) -> Source:
@@ -87,25 +89,25 @@ def _dwarf(binary: ElfBinary) -> Source:
 
 def _by_code(binary: ElfBinary, kind: str) -> Source:
     """Return the rows that the machine code proves, for all functions or for those that the CFI cannot give."""
-    from sframe_unwind.convert import from_code  # most conversions do without the interpreter
+    from sframe_unwind.convert.completed import completed  # most conversions do without the interpreter
 
     source = Source(kind=kind, version=0, arch=binary.arch, descriptions=[], losses=[], problems=[])
-    by_cfi: list[Description] = []
     if kind == DWARF_AND_CODE and binary.cfi.ranges():
         source = _dwarf(binary)._replace(kind=kind)
-        by_cfi = [one for one in source.descriptions if not any(isinstance(rule, NoRule) for rule in one.rules[1])]
-    covered = merged((one.start, one.end) for one in by_cfi)
-    functions = from_code.functions_by_code(binary, from_code.known_functions(binary))
-    wanted = (one for one in functions if not overlap([(one.start, one.end)], covered))
-    by_code, losses = from_code.described(wanted, binary)
-    if not (by_cfi or by_code):
+    made = completed(binary, source.descriptions)
+    if not (made.kept or made.by_code):
         raise FileError("no function whose machine code tells where its frame is")
-    shares = [(DWARF, by_cfi)] * (kind == DWARF_AND_CODE) + [(CODE, by_code)]
+    shares = [_share(DWARF, made.kept)] * (kind == DWARF_AND_CODE)
     return source._replace(
-        descriptions=[*by_cfi, *by_code],
-        losses=losses,
-        shares=tuple(Share(name, len(of), sum(one.end - one.start for one in of)) for name, of in shares),
+        descriptions=[*made.kept, *made.by_code],
+        losses=made.losses,
+        shares=(*shares, _share(CODE, made.by_code)._replace(**made.rules._asdict())),
+        replaced=tuple(made.replaced),
     )
+
+
+def _share(kind: str, descriptions: Sequence[Description]) -> Share:
+    return Share(kind, len(descriptions), sum(one.end - one.start for one in descriptions))
 
 
 def _sframe(binary: ElfBinary) -> Source:
@@ -133,6 +135,6 @@ def _sframe(binary: ElfBinary) -> Source:
     return source
 
 
-def named_losses(binary: ElfBinary, losses: list[Loss]) -> tuple[Named, ...]:
+def named_losses(binary: ElfBinary, losses: Iterable[Loss]) -> tuple[Named, ...]:
     """Return the functions that were left out, with their names, in the order of their addresses."""
     return tuple(Named(loss, binary.function_name(loss.start)) for loss in sorted(losses))

@@ -66,7 +66,7 @@ def convert_archive(path: PathLike, output: PathLike, wanted: Wanted) -> list[Re
 
 
 def _move(content: bytearray, start: int, width: int, places: Mapping[int, int]) -> None:
-    """Replace the old offsets of members in a symbol table by the new ones.
+    """Replace the old offsets of members in a symbol table of the archive by the new ones.
 
     :param start: offset of the table: a count, then the offset of a member for each symbol, all big-endian.
     :param width: size of a number, in bytes.

@@ -171,7 +171,8 @@ def conversion(binary: ElfBinary, wanted: Wanted = Wanted()) -> Conversion:  # n
     address = copy.address if wanted.address is None or wanted.form == COPY else wanted.address
     compact = None
     if wanted.max_rows is not None:
-        # GNU libsframe swaps the bytes of a section of the other byte order in place, and shared rows more than once.
+        # GNU libsframe swaps the bytes of a section in the other byte order in place, those of shared rows more than
+        # once.
         share = source.arch.byteorder == "little" or bool(wanted.consumers)
         compact = compacted(made.table, binary.padding.fills, wanted.max_rows, share)
         made = made._replace(table=compact.table)
@@ -207,4 +208,5 @@ def _report(output: PathLike, binary: ElfBinary, conversion: Conversion, compare
         else "",
         compact=compact,
         shares=source.shares,
+        replaced=named_losses(binary, source.replaced),
     )

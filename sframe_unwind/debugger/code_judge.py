@@ -1,6 +1,6 @@
-"""Checks the rows in use against the machine code, where the extra ``code`` is installed in the debugger's Python.
+"""Checks the rows of frames against the machine code, if the extra ``code`` is installed in the debugger's Python.
 
-The extra is imported when the first row is judged, so that the debugger does not start more slowly.
+The extra is imported when the first row is judged, so that it does not slow down the start of the debugger.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from sframe_unwind.memory import ReadMemory
 from sframe_unwind.report.compare import WRONG, ByCode, JudgeRow
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.table import Match
+from sframe_unwind.unwind.code_match import CodeMatch
 from sframe_unwind.unwind.modules import Found, Modules
 from sframe_unwind.unwind.precedence import JudgeRule, Verdict
 from sframe_unwind.unwind.run_time_match import RunTimeMatch
@@ -90,13 +91,13 @@ def code_lines(process: ProcessCode, pc: int) -> Sequence[str]:
 
 
 def _judged(process: ProcessCode, pc: int, of_row: bool) -> ByCode | None:
-    """Return the verdict of the code on the rule for an address; ``None``: there is no rule.
+    """Return the verdict of the code on the rule for an address; ``None``: there is no rule, or it is the code's.
 
     :param of_row: judge the rule of the row even if it is not used because a PLT stub refutes it.
     :raises MissingExtraError: the package that decodes the code is not installed.
     """
     found = process.modules.results[pc]
-    if not isinstance(found, Found):
+    if not isinstance(found, Found) or isinstance(found.match, CodeMatch):
         return None
     function = function_at(process, found, pc)
     if isinstance(function, str):
@@ -167,8 +168,8 @@ def function_at(
     return function
 
 
-def _range(match: Match | RunTimeMatch, pc: int) -> _Range:
-    if isinstance(match, RunTimeMatch):
+def _range(match: Match | RunTimeMatch | CodeMatch, pc: int) -> _Range:
+    if not isinstance(match, Match):
         return _Range(match.function.start, match.function.end - match.function.start, 0)
     function, fde = match.function, match.function.fde
     if fde.pc_type is not PcType.MASK:
@@ -181,7 +182,7 @@ def _is_entered(process: ProcessCode, function: FunctionCode, start: int) -> boo
     """Return whether code without a name is entered as functions are.
 
     Parts of functions that compilers put elsewhere, and the header of a procedure linkage table, are not entered that
-    way, although a row begins where they do.
+    way, although a row begins at their first instruction.
     """
     found = process.modules.results[start]
     return isinstance(found, Found) and function.is_entered_with(found.rule)

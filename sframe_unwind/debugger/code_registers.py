@@ -14,6 +14,7 @@ from typing import Optional
 from sframe_unwind.debugger.code_judge import ProcessCode, function_at
 from sframe_unwind.errors import MissingExtraError
 from sframe_unwind.report.notation import describe_register_rule
+from sframe_unwind.unwind.code_match import CodeMatch
 from sframe_unwind.unwind.modules import Found
 from sframe_unwind.unwind_rule import UNDEFINED, RegisterRule
 
@@ -67,13 +68,14 @@ class RegisterProver:
 def proved_registers(process: ProcessCode, found: Found, pc: int) -> Others:
     """Return the places of the caller's callee-saved registers that the code proves.
 
-    The function must have a name: for a part of a function, the code does not show what happened before.
+    The function must have a name, or be one that known code enters: for a part of a function, the code does not show
+    what happened before.
 
     :raises MissingExtraError: the package that decodes the code is not installed.
     """
     arch = process.modules.arch
     function = function_at(process, found, pc, arch.preserved, _MAX_SIZE)
-    if isinstance(function, str) or not function.name:
+    if isinstance(function, str) or not (function.name or isinstance(found.match, CodeMatch)):
         return None
     places = function.caller_registers(pc, found.rule)
     if not places:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Callable, NamedTuple
 
+from sframe_unwind.debugger import settings
 from sframe_unwind.errors import SFrameError
 
 ALL = "-all"
@@ -24,7 +25,7 @@ _CONTEXT_HELP = (
 )
 
 _MOST = 10**9
-"""A larger limit than any stack has frames; Python's functions fail with numbers of 20 digits."""
+"""The greatest limit; greater ones are reduced to it, since some functions of Python fail with numbers of 20 digits."""
 
 PREFIX_HELP = "Unwind stack frames from SFrame data, and show the data."
 
@@ -162,12 +163,28 @@ STRICT = Command(
 )
 GENERATE = Command(
     "generate",
-    "[on | off]",
-    "Show or set whether SFrame is generated from DWARF CFI for modules without SFrame",
-    "off (the default); on: such a module gets the section that 'sframe-unwind convert' would make, marked as\n"
-    "generated.  It is kept in the user's cache folder, by build ID.",
+    "[off | on | code]",
+    "Show or set what is generated for code without SFrame",
+    "off (the default): nothing\n"
+    "on: a module without SFrame gets the section that 'sframe-unwind convert' would make from its DWARF CFI, marked\n"
+    "as generated.  It is kept in the user's cache folder, by build ID.\n"
+    "code: code that neither SFrame nor DWARF CFI describes is unwound by rules that its instructions prove, where\n"
+    "they do (with the extra 'code' in {debugger}'s Python).",
     positional=1,
 )
+
+
+def check_generate(value: str) -> None:
+    """Check that a value of ``sframe generate`` can take effect.
+
+    :raises MissingExtraError: the package that decodes machine code is not installed.
+    """
+    if value == settings.CODE:
+        from sframe_unwind.code.decode.lifting import check_installed
+
+        check_installed()
+
+
 STATUS = Command(
     "status",
     "",

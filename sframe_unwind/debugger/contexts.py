@@ -17,6 +17,7 @@ from sframe_unwind.report.explain import FrameContext
 from sframe_unwind.report.stack import SIGNAL_FRAME, ShownFrame, Stack, by_sframe
 from sframe_unwind.unwind import signal_frame
 from sframe_unwind.unwind.cfi_fallback import NAME, CfiFallback
+from sframe_unwind.unwind.code_fallback import CodeFallback
 from sframe_unwind.unwind.modules import Modules
 from sframe_unwind.unwind.other_stacks import OtherStacks
 from sframe_unwind.unwind.saved_context import (
@@ -81,13 +82,14 @@ def saved_context(argument: ContextArgument, modules: Modules, read: ReadMemory,
 def walk(
     context: SavedContext, modules: Modules, read: ReadMemory, pac_mask: int | None, kernel: Kernel | None = None
 ) -> Walk:
-    """Return the walk over the stack of a context: by SFrame, else by signal frames and DWARF CFI.
+    """Return the walk over the stack of a context: by SFrame, else by signal frames, DWARF CFI, or the code.
 
     :param kernel: the Linux kernel in whose memory the context is.
     """
     arch = context.arch
     read_word = WordReader(read, arch.byteorder)
     cfi = CfiFallback(arch, modules.cfi_match, read_word, pac_mask)
+    code = CodeFallback(modules, read_word, pac_mask)
     entry_code = KernelUnwinder(kernel, read_word) if kernel is not None else None
 
     def unwind(registers: Registers, interrupted: bool, read_register: ReadRegister | None) -> UnwindResult | None:
@@ -95,6 +97,7 @@ def walk(
             (entry_code.unwind(registers, interrupted, read_register) if entry_code is not None else None)
             or signal_frame.unwind(arch, read, read_word, registers)
             or cfi.unwind(registers, interrupted, read_register)
+            or code.unwind(registers, interrupted, read_register)
             or (entry_code.unwind_leaf(registers, interrupted, read_register) if entry_code is not None else None)
         )
 

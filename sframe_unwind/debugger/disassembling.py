@@ -30,6 +30,7 @@ from sframe_unwind.report.listing_text import COLOURED, PLAIN_STYLE, Format, to_
 from sframe_unwind.report.rule_cells import RuleCells, difference, rule_cells
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.table import Match
+from sframe_unwind.unwind.code_match import CodeMatch
 from sframe_unwind.unwind.modules import Found, NoData
 from sframe_unwind.unwind_rule import UnwindRule
 
@@ -115,12 +116,21 @@ def _extent(process: ProcessCode, pc: int) -> Range:
 def _rules(process: ProcessCode, at: int) -> tuple[UnwindRule | None, UnwindRule | None]:
     """Return the rules of SFrame and of CFI for an address."""
     result = process.modules.results[at]
-    sframe = result.match.rule if isinstance(result, Found) else None
-    return sframe, process.modules.cfi_rule(at)
+    has_row = isinstance(result, Found) and not isinstance(result.match, CodeMatch)
+    return result.match.rule if isinstance(result, Found) and has_row else None, process.modules.cfi_rule(at)
+
+
+def _rule_of_code(process: ProcessCode, at: int) -> UnwindRule | None:
+    """Return the rule by which the code alone unwinds at an address; ``None``: there is a table, or no rule."""
+    result = process.modules.results[at]
+    return result.rule if isinstance(result, Found) and isinstance(result.match, CodeMatch) else None
 
 
 def _placed(process: ProcessCode, pc: int) -> list[frame_picture.PlacedRule]:
     sframe, dwarf = _rules(process, pc)
+    by_code = _rule_of_code(process, pc)
+    if by_code is not None:
+        return [frame_picture.PlacedRule(CODE, by_code)]
     found = [] if sframe is None else [frame_picture.PlacedRule(SFRAME, sframe)]
     return found if dwarf is None else [*found, frame_picture.PlacedRule(DWARF, dwarf, dwarf.others or ())]
 
@@ -140,7 +150,8 @@ class _Rows:
         self._has_code = self._installed()
         self.columns = (SFRAME, DWARF, *((CODE,) if self._has_code else ()))
         result = process.modules.results[pc]
-        sframe = f"in {result.module.name}" if isinstance(result, Found) else "no row"
+        is_row = isinstance(result, Found) and _rule_of_code(process, pc) is None
+        sframe = f"in {result.module.name}" if isinstance(result, Found) and is_row else "no row"
         self.data = [sframe, "in the same file" if process.modules.has_cfi(pc) else "no row"]
         if self._has_code:
             self.data.append("interpreted, without what calls it")
@@ -180,7 +191,7 @@ class _Rows:
             begins |= self._judged(at, sframe, dwarf, notes)
         source = () if instruction.line is None or instruction.line == self._line else (instruction.line,)
         self._line = instruction.line
-        shown = self._values(at, instruction.size, sframe or dwarf)
+        shown = self._values(at, instruction.size, sframe or dwarf or _rule_of_code(self._process, at))
         extra = PLAIN
         if notes or source or shown or differs or self._wrong:
             marked = tuple(dict.fromkeys((*differs, *self._wrong)))
@@ -202,6 +213,8 @@ class _Rows:
         found = self._process.modules.results[at]
         if not isinstance(found, Found) or time.monotonic() > self._until:
             return 0
+        if isinstance(found.match, CodeMatch):
+            return self._take_code(rule_cells(found.rule, self._arch))
         function = function_at(self._process, found, at)
         if isinstance(function, str):
             return 0
@@ -220,7 +233,10 @@ class _Rows:
                 says = "say" if len(titles) > 1 else "says"
                 notes.append(Note(WRONG, f"by the code, {code}; {' and '.join(titles)} {says} {rule_text}"))
         self._wrong = tuple(wrong)
-        cells = proved_cells(judged)
+        return self._take_code(proved_cells(judged))
+
+    def _take_code(self, cells: RuleCells | None) -> int:
+        """Take the cells of the code's rule; return the bit of its column if they change."""
         if cells is None or cells == self._cells[-1]:
             return 0
         self._cells = (*self._cells[:-1], cells)

@@ -42,7 +42,7 @@ def is_of_use(path: str) -> bool | None:
 
 
 def may_have_symbol(path: str, name: str) -> bool:
-    """Return whether a symbol of a file can have a name; a file that cannot be read may have each."""
+    """Return whether a file may have a symbol with a name; ``True`` if the file cannot be read."""
     try:
         return _may_have_symbol(path, name, state_of(path))
     except (OSError, ValueError):
@@ -50,7 +50,7 @@ def may_have_symbol(path: str, name: str) -> bool:
 
 
 def may_have_section(path: str, *names: bytes) -> bool:
-    """Return whether a file can have a section with contents and one of some names; one that cannot be read may."""
+    """Return whether a file may have a section with contents and one of some names; ``True`` if it cannot be read."""
     try:
         return _may_have_section(path, names, state_of(path))
     except (OSError, ValueError):
@@ -58,7 +58,7 @@ def may_have_section(path: str, *names: bytes) -> bool:
 
 
 def state_of(path: str) -> tuple[int, ...]:
-    """Return what shows whether a file was replaced; the same libraries come again and again.
+    """Return a value that changes when a file is replaced, for a cache: debuggers load the same libraries again.
 
     :raises OSError: there is no such file.
     :raises ValueError: the path has a NUL.
@@ -127,7 +127,7 @@ class _File(Headers):
     def names(self, only_loaded: bool = False) -> bytes:
         """Return the tables with the names of symbols.
 
-        :param only_loaded: leave out those that are not loaded: of the dynamic symbols, the names are.
+        :param only_loaded: leave out tables that are not loaded; the names of dynamic symbols are loaded.
         """
         tables = (one for one in self._sections if one.type == SHT_STRTAB and (one.is_loaded or not only_loaded))
         return b"".join(self.read(one.offset, min(one.size, _MOST)) for one in tables)

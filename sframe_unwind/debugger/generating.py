@@ -1,4 +1,4 @@
-"""Generates SFrame for modules that have none: an SFrame unwinder would see it if they had been built with it."""
+"""Generates SFrame for modules that have none, as an assembler would have made it from the same CFI."""
 
 from __future__ import annotations
 

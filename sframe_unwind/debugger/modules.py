@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Callable, NamedTuple
 
 from sframe_unwind.arch import Arch
-from sframe_unwind.debugger.debug_files import FindDebugFiles
+from sframe_unwind.debugger.debug_files import DebugFile, FindDebugFiles
 from sframe_unwind.elf.rewritten import rewriter
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.elf_image import build_id_in, read_image
 from sframe_unwind.memory import LazyBytes, ReadMemory, lazy_memory
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.unwind.code_match import ModuleCode
 from sframe_unwind.unwind.modules import Module
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ def loaded_module(
     code_size: int | None = None,
     debug_files: FindDebugFiles | None = None,
     find_sframe: Callable[[], SectionRange | None] | None = None,
+    code_files: FindDebugFiles | None = None,
 ) -> Module:
     """Return a module; none of its data has been read yet.
 
@@ -52,6 +55,7 @@ def loaded_module(
     :param code_size: size of its code in bytes, if it differs from the size of the ranges.
     :param find_sframe: finds the section ``.sframe`` if the debugger does not know its address.
     :param debug_files: returns the files whose ``.debug_frame`` the debugger uses for the module.
+    :param code_files: returns the files of which one is the module's own, with its code.
     """
 
     def data(place: SectionRange) -> tuple[int, LazyBytes]:
@@ -92,7 +96,7 @@ def loaded_module(
     def load_rewriter() -> str:
         return rewriter({section: start for section, (start, _) in sections.items()})
 
-    return Module(
+    module = Module(
         name=name,
         ranges=ranges,
         load=load,
@@ -102,3 +106,28 @@ def loaded_module(
         load_debug_cfi=load_debug_cfi,
         load_rewriter=load_rewriter,
     )
+    if code_files is not None:
+        find_code = code_files
+        module.load_code = code_loader(
+            lambda: find_code(load_build_id), lambda: read_image(read, header).bias, arch, read
+        )
+    return module
+
+
+def code_loader(
+    find_files: Callable[[], Sequence[DebugFile]], find_bias: Callable[[], int], arch: Arch, read: ReadMemory
+) -> Callable[[], ModuleCode | None]:
+    """Return the function that opens the machine code of a module, once.
+
+    :param find_files: returns the files of which one is the module's own.
+    :param find_bias: returns the address in the process minus the address in the file; raises :class:`SFrameError`.
+    """
+
+    @cache
+    def load_code() -> ModuleCode | None:
+        # The interpreter is imported when the user wants it, not at each start of a debugger.
+        from sframe_unwind.debugger.code_of_file import code_of_files
+
+        return code_of_files(find_files(), find_bias, arch, read)
+
+    return load_code

@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 AUTO, ALWAYS, FALLBACK, OFF = MODES = ("auto", "always", "fallback", "off")
+TABLES, CODE = "on", "code"
+GENERATED = (OFF, TABLES, CODE)
+"""What is generated for code without SFrame: nothing; the table of a module, from its DWARF CFI; rules from the machine
+code, where there is no CFI either."""
 
 
 class Settings(NamedTuple):
@@ -17,8 +21,13 @@ class Settings(NamedTuple):
     """In the modes ``auto`` and ``always``: SFrame unwinds every frame that it covers, also if the debugger's unwinder
     gives the same caller."""
 
-    generate: bool = False
-    """Generate SFrame from DWARF CFI for modules without SFrame."""
+    generate: str = OFF
+    """What is generated for code without SFrame; one of :data:`GENERATED`."""
+
+    @property
+    def concerns_all(self) -> bool:
+        """Whether the plugin is of use for programs without SFrame, too."""
+        return self.strict or self.generate != OFF
 
     @property
     def decides(self) -> bool:
@@ -26,4 +35,5 @@ class Settings(NamedTuple):
         return self.mode == AUTO and not self.strict
 
     def __str__(self) -> str:
-        return f"{self.mode}{', strict' if self.strict else ''}{', generate' if self.generate else ''}"
+        generate = {OFF: "", TABLES: ", generate"}.get(self.generate, f", generate {self.generate}")
+        return f"{self.mode}{', strict' if self.strict else ''}{generate}"

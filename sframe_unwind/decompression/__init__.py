@@ -65,7 +65,7 @@ _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\0": "xz",
 def decompressor(kind: str) -> Decompressor:
     """Return a decompressor for a format: ``zlib``, ``gzip``, ``zstd``, ``xz`` or ``bzip2``.
 
-    :raises DecompressionError: nothing here decompresses it; the message names what would.
+    :raises DecompressionError: nothing here decompresses it; the message names packages or programs that would.
     """
     return _FORMATS[kind]()
 

@@ -10,12 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from sframe_unwind.address import KERNEL_HALF
 from sframe_unwind.arch import Arch, of_elf
-from sframe_unwind.elf.build_id import find_build_id
 from sframe_unwind.elf.constants import PT_GNU_SFRAME, PT_LOAD, PT_NOTE, SHT_GNU_SFRAME, SHT_SYMTAB
 from sframe_unwind.elf.contents import Reader
-from sframe_unwind.elf.mini_debug_info import embedded_file
-from sframe_unwind.elf.padding import Padding
-from sframe_unwind.elf.plt import stubs
 from sframe_unwind.elf.reader import FileReader, PathLike, open_file
 from sframe_unwind.elf.records import ProgramHeader, SectionHeader
 from sframe_unwind.elf.relocation import Relocations
@@ -27,8 +23,9 @@ from sframe_unwind.memory import Data, LazyBytes
 from sframe_unwind.sframe import header
 from sframe_unwind.sframe.section import Section
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # most commands need few of these
     from sframe_unwind.elf.cfi import FileCfi
+    from sframe_unwind.elf.padding import Padding
     from sframe_unwind.orc import OrcTable
 
 SECTION_NAME = ".sframe"
@@ -102,6 +99,8 @@ class ElfBinary(Reader):
         own = symbols_of(self, self.layout)
         if self.has_symbol_table:
             return own
+        from sframe_unwind.elf.mini_debug_info import embedded_file
+
         with suppress(FileError):  # names only help people: damaged ones must not prevent the use of rules
             if content := embedded_file(self):
                 embedded = Reader(BytesIO(content))
@@ -147,11 +146,15 @@ class ElfBinary(Reader):
     @cached_property
     def stubs(self) -> Symbols:
         """The stubs of the procedure linkage table."""
+        from sframe_unwind.elf.plt import stubs
+
         return Symbols(stubs(self))
 
     @cached_property
     def padding(self) -> Padding:
         """The padding between functions."""
+        from sframe_unwind.elf.padding import Padding
+
         return Padding(self, self.layout.addresses, self.arch.padding)
 
     @cached_property
@@ -169,7 +172,7 @@ class ElfBinary(Reader):
 
         :raises FormatError: a section is not a sequence of CFI records.
         """
-        from sframe_unwind.elf.cfi import FileCfi  # dump and lookup do not need it
+        from sframe_unwind.elf.cfi import FileCfi
 
         return FileCfi(self, self.arch, self.layout, self.relocations)
 
@@ -179,20 +182,22 @@ class ElfBinary(Reader):
 
         :raises FormatError: it is malformed.
         """
-        from sframe_unwind.elf.orc import orc_of  # only kernels have it
+        from sframe_unwind.elf.orc import orc_of
 
         return orc_of(self, self.layout, self.relocations)
 
     @cached_property
     def build_id(self) -> str:
         """The build ID in hexadecimal digits; empty: there is none."""
+        from sframe_unwind.elf.build_id import find_build_id
+
         notes = (segment for segment in self.segments if segment.type == PT_NOTE)
         parts = (self.read(segment.offset, min(segment.file_size, _MAX_NOTES)) for segment in notes)
         return next(filter(None, (find_build_id(data, self.byteorder) for data in parts)), "")
 
     @property
     def rewriter(self) -> str:
-        """What rewrote the code after linking, and left SFrame as it was, in words; empty: nothing did."""
+        """The name of the tool that rewrote the code after linking and left SFrame as it was; empty: none did."""
         return rewriter({section.name: section.address for section in self.sections})
 
     @property

@@ -52,7 +52,7 @@ class FileCfi:
         """Of each FDE: where it is in its section, and which one that is."""
         self._extents = Extents(self._found(reader, arch, relocations))
         self._last: tuple[int, CfiFunction | CfiProblem] | None = None
-        """Number of the FDE that was decoded last, and what it says: most are asked for several times in a row."""
+        """Number of the FDE that was decoded last, and the result: most are asked for several times in a row."""
 
     def _found(self, reader: Reader, arch: Arch, relocations: Relocations) -> Iterator[Range]:
         """Yield the extents of the FDEs that count, and note where these are."""
@@ -92,12 +92,21 @@ class FileCfi:
         """Return the decoded FDEs for addresses in ``[start, end)``."""
         return list(map(self._function, self._extents.overlapping(start, end)))
 
+    def fdes(self, start: int, end: int) -> list[Fde]:
+        """Return the FDEs for addresses in ``[start, end)``, which have not been decoded."""
+        return list(map(self._fde, self._extents.overlapping(start, end)))
+
     def _function(self, number: int) -> CfiFunction | CfiProblem:
         if self._last is None or self._last[0] != number:
-            at = self._extents.order[number]
-            fde = self._records[self._sections[at]].fde(self._offsets[at])
-            self._last = number, _decoded(*self._extents[number], fde)
+            self._last = number, _decoded(self._fde(number))
         return self._last[1]
+
+    def _fde(self, number: int) -> Fde:
+        """Return an FDE, which ends where its code section ends."""
+        at = self._extents.order[number]
+        fde = self._records[self._sections[at]].fde(self._offsets[at])
+        size = self._extents.sizes[number]
+        return fde if fde.end == fde.start + size else fde._replace(end=fde.start + size)
 
 
 def _index(reader: Reader, arch: Arch, layout: Layout) -> Index | None:
@@ -119,9 +128,8 @@ def _names(index: Index, start: int, fde: int) -> bool:
     return entry is not None and entry.fde == fde
 
 
-def _decoded(start: int, end: int, fde: Fde) -> CfiFunction | CfiProblem:
+def _decoded(fde: Fde) -> CfiFunction | CfiProblem:
     try:
-        function = fde.decode()
+        return fde.decode()
     except FormatError as error:
-        return CfiProblem(start, end, str(error), fde.code)
-    return function if function.end == end else function._replace(end=end)
+        return CfiProblem(fde.start, fde.end, str(error), fde.code)

@@ -8,13 +8,12 @@ from contextlib import suppress
 from functools import cached_property
 from typing import BinaryIO
 
-from sframe_unwind.decompression import DecompressionError, section_contents
 from sframe_unwind.elf.constants import ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD
 from sframe_unwind.elf.headers import Headers
 from sframe_unwind.elf.machines import machine_name, type_name
 from sframe_unwind.elf.records import CompressionHeader, SectionHeader, decoded, layout
 from sframe_unwind.elf.relocation_names import RelocationNames
-from sframe_unwind.errors import FileError, counted
+from sframe_unwind.errors import DecompressionError, FileError, counted
 from sframe_unwind.memory import STRUCT_MARKS
 
 _MAX_GROWTH, _ALWAYS = 100, 1 << 20
@@ -37,7 +36,7 @@ class Reader(Headers):
         self.machine = machine_name(self.header.machine)
         """``e_machine`` as the ELF gABI names it: ``EM_X86_64``; a number that has no name here, in digits."""
         self.type_name = type_name(self.header.type)
-        """``e_type``, likewise: ``ET_REL``."""
+        """``e_type`` as the ELF gABI names it: ``ET_REL``."""
         self.is_object = self.header.is_object
         """It is not linked: its sections have no addresses."""
         self.entry_point = self.header.entry
@@ -90,6 +89,8 @@ class Reader(Headers):
         if size > max(_MAX_GROWTH * section.size, _ALWAYS):
             claim = f"{counted(size, 'byte', spec=',')} compressed to {section.size:,}"
             raise DecompressionError(f"{section.name} claims to be {claim}, more than {_MAX_GROWTH} to 1")
+        from sframe_unwind.decompression import section_contents  # most files have no compressed section
+
         try:
             return section_contents(kind, data, size)
         except DecompressionError as error:

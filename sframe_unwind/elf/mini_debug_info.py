@@ -5,8 +5,8 @@ Fedora and its descendants put it into stripped programs and libraries.
 
 from __future__ import annotations
 
-from sframe_unwind.decompression import DecompressionError, whole
 from sframe_unwind.elf.contents import Reader
+from sframe_unwind.errors import DecompressionError
 
 _SECTION = ".gnu_debugdata"
 _MAX_SIZE = 1 << 26
@@ -21,6 +21,8 @@ def embedded_file(reader: Reader) -> bytes:
     section = next((section for section in reader.sections if section.name == _SECTION), None)
     if section is None:
         return b""
+    from sframe_unwind.decompression import whole  # few files have such a section
+
     try:
         return whole("xz", reader.contents(section), _MAX_SIZE)
     except DecompressionError as error:

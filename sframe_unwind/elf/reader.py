@@ -9,14 +9,13 @@ import errno
 import io
 import os
 import stat
-import weakref
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, BinaryIO, Union, cast
 
 from sframe_unwind.errors import FileError
 
-PathLike = Union[str, Path]
+PathLike = Union[str, "os.PathLike[str]"]
+"""The name of a file.  Most commands run without :mod:`pathlib`, whose import takes 4 ms."""
 
 _BLOCK = 1 << 12
 """Number of bytes that a read of a few bytes of an open file fetches; Python 3.14 would fetch 128 KB."""
@@ -47,23 +46,19 @@ def open_descriptor(path: PathLike) -> int:
 
 def is_directory(path: PathLike) -> bool:
     """Return whether a path leads to a directory; ``False`` if that is unknown: opening it will report the reason."""
-    # Path's own method raises (before Python 3.13) if a directory on the way is not searchable.
-    try:
-        return Path(path).is_dir()
-    except OSError:
-        return False
+    return os.path.isdir(path)
 
 
 def file_type(path: PathLike) -> int | None:
     """Return the type of a file, as :func:`stat.S_IFMT` does; ``None``: there is none.  Links are followed.
 
-    The methods of :class:`Path` do not tell the two errors from a missing file, from Python 3.14 on.
+    From Python 3.14 on, the methods of :class:`pathlib.Path` do not distinguish these errors from a missing file.
 
-    :raises OSError: that is unknown; for example, a directory on the way may not be searched.
+    :raises OSError: the type cannot be found out; for example, a directory on the way may not be searched.
     :raises ValueError: the path is not the name of a file.
     """
     try:
-        return stat.S_IFMT(Path(path).stat().st_mode)
+        return stat.S_IFMT(os.stat(path).st_mode)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
             return None
@@ -72,10 +67,7 @@ def file_type(path: PathLike) -> int | None:
 
 def is_link(path: PathLike) -> bool:
     """Return whether a path is a symbolic link; ``False`` if that is unknown, see :func:`is_directory`."""
-    try:
-        return Path(path).is_symlink()
-    except OSError:
-        return False
+    return os.path.islink(path)
 
 
 def open_file(path: PathLike) -> BinaryIO:
@@ -95,6 +87,8 @@ class FileReader:
 
     def __init__(self, path: PathLike) -> None:
         self._descriptor = open_descriptor(path)
+        import weakref  # dump reads the whole section at once
+
         weakref.finalize(self, os.close, self._descriptor)
 
     def read(self, offset: int, size: int) -> bytes:

@@ -72,7 +72,7 @@ class Relocations:
         for table in self._tables[section.number]:
             if table.type == SHT_REL:  # the ABIs of SFrame all use SHT_RELA
                 raise FileError(f"relocations of {section.name} without addends, expected ones with addends")
-            values = self._symbol_values(table.link)
+            values = self.symbol_values(table.link)
             for entry in self._entries(table):
                 if entry.kind not in self._kinds:
                     raise FileError(
@@ -88,7 +88,7 @@ class Relocations:
         return bytes(contents)
 
     def of(self, number: int) -> Iterator[tuple[Relocation, int, bool | None]]:
-        """Yield the relocations of a section, except those without effect (``R_*_NONE``).
+        """Yield the relocations of a section, except those without effect (``R_*_NONE``) and those without addends.
 
         Each comes with the number of its symbol table's section, and whether its value is relative to the field
         (``None``: its type is unknown).
@@ -96,6 +96,8 @@ class Relocations:
         :param number: number of the section.
         """
         for table in self._tables.get(number, ()):
+            if table.type == SHT_REL:
+                continue
             for entry in self._entries(table):
                 kind = self._kinds.get(entry.kind)
                 yield entry, table.link, kind and kind.pc_relative
@@ -114,7 +116,11 @@ class Relocations:
                 if not any(entry.offset in offsets for offsets in fields):
                     raise FormatError("relocation that is not for the start field of a function", entry.offset)
 
-    def _symbol_values(self, table: int) -> list[int]:
+    def symbol_values(self, table: int) -> list[int]:
+        """Return the values of all symbols of a symbol table; see :func:`symbol_values`.
+
+        :param table: number of the section with the symbol table.
+        """
         if table not in self._values:
             self._values[table] = symbol_values(self._reader, table, self._addresses)
         return self._values[table]
@@ -145,6 +151,9 @@ def symbol_values(reader: Reader, table: int, addresses: Sequence[int]) -> list[
     :param addresses: the addresses of all sections by section number, which are added to the values; empty: nothing
         is added.
     """
+    entries = reader.records(SYMBOL, reader.contents(reader.section(table)))
+    if not addresses:
+        return [value for _, _, _, _, value, _ in entries]
     numbers = [
         number
         for section in reader.sections
@@ -153,7 +162,6 @@ def symbol_values(reader: Reader, table: int, addresses: Sequence[int]) -> list[
         for (number,) in reader.records("I", reader.contents(section))
     ]
     values = []
-    entries = reader.records(SYMBOL, reader.contents(reader.section(table)))
     for index, (_, _, _, section_number, value, _) in enumerate(entries):
         if section_number == SHN_XINDEX and index < len(numbers):
             section_number = numbers[index]

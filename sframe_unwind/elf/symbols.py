@@ -16,15 +16,16 @@ from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import FileError
 
 _LOCAL = 0
-_KINDS = (0, 2, 10)
+_NO_TYPE = 0
+_KINDS = (_NO_TYPE, 2, 10)
 """Symbol types: ``STT_NOTYPE`` (assembly code often sets no type), ``STT_FUNC``, ``STT_GNU_IFUNC``."""
 
 
 _BEYOND = 1 << 64
 """Larger than every address."""
 _USES, _SHORT = 16, 64
-"""Maximum number of uses of a byte of the string table by symbols, on average, and the length of a name that is always
-allowed.  Linkers write equal names once, and a name that is the end of another one within that."""
+"""Limits for the string table: the average number of symbols that use a byte of it, and the length of a name that is
+always allowed.  Linkers write equal names once, and a name that is the end of another one as a part of that one."""
 
 
 class Symbol(NamedTuple):
@@ -37,6 +38,8 @@ class Symbol(NamedTuple):
     name: str
     limit: int = _BEYOND
     """End address (exclusive) of its section; nothing after it belongs to the function."""
+    is_function: bool = True
+    """Its type is that of a function; assembly code often sets none, and labels in a function have none."""
 
 
 def symbol_text(symbol: Symbol, offset: int) -> str:
@@ -50,7 +53,7 @@ class Symbols:
     def __init__(self, symbols: list[Symbol]) -> None:
         # A lookup finds the last symbol at an address.  Symbols with a size come last, and global ones last among
         # these.  Of several names, as `__GI___clone3` and `clone3` in the C library, the plain one comes last.
-        self._symbols = sorted(symbols, key=lambda s: (s.address, s.size > 0, s.is_global, -_underscores(s.name)))
+        self._symbols = sorted(symbols, key=_order)
         self._starts = [symbol.address for symbol in self._symbols]
         numbers = range(len(self._symbols))
         self._sized = list(accumulate((number if self._symbols[number].size else -1 for number in numbers), max))
@@ -156,8 +159,14 @@ def decoded(
         if end > at and names[at] != ord("$"):
             name = names[at:end].decode("utf-8", "backslashreplace")
             limit = limits[section] if section < len(limits) else _BEYOND
-            symbols.append(Symbol(address, size, info >> 4 != _LOCAL, name, limit))
+            is_function = info & 0xF != _NO_TYPE
+            symbols.append(Symbol(address, size, info >> 4 != _LOCAL, name, limit=limit, is_function=is_function))
     return symbols
+
+
+def _order(symbol: Symbol) -> tuple[int, bool, bool, int]:
+    name = symbol.name
+    return symbol.address, symbol.size > 0, symbol.is_global, -_underscores(name) if name[:1] == "_" else 0
 
 
 def _underscores(name: str) -> int:

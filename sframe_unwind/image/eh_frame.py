@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def eh_frame_in(image: Image, read: ReadMemory, arch: Arch) -> CfiSection | None:
     """Return the ``.eh_frame`` section of an image; ``None``: the image has no ``PT_GNU_EH_FRAME`` segment.
 
-    That segment is the search table ``.eh_frame_hdr``, which holds the address of ``.eh_frame``.
+    That segment is the search table ``.eh_frame_hdr``, which holds the address of ``.eh_frame``.  An empty one is what
+    objcopy leaves where it has removed the table.
 
     :raises FormatError: the search table is malformed.
     :raises MemoryReadError: the search table cannot be read.
@@ -26,7 +27,7 @@ def eh_frame_in(image: Image, read: ReadMemory, arch: Arch) -> CfiSection | None
     from sframe_unwind.cfi.section import CfiSection, SectionData
 
     for segment in image.segments:
-        if segment.type == PT_GNU_EH_FRAME:
+        if segment.type == PT_GNU_EH_FRAME and segment.memory_size:
             index = SectionData(segment.address, lazy_memory(read, segment.address, segment.memory_size))
             start = Index(index.data, index.address, arch.byteorder).frames
             ends = [one.end for one in image.segments if one.type == PT_LOAD and one.address <= start]

@@ -1,4 +1,4 @@
-"""Finds the places in a kernel's entry code at which the frames of a stack need more than a row."""
+"""Finds the places in a kernel's entry code whose frames cannot be unwound by a row."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _CONTEXT = 8
 
 
 class EntryPlace(NamedTuple):
-    """A call instruction in entry code, and the instruction after it; or the code on the way to it or back.
+    """A call instruction in entry code with the instruction after it, or the code before or after these.
 
-    Frames that wait for the call, or are at one of the two instructions, are unwound by its kind.  The second
-    instruction is included because GDB looks up signal frames by pc, even if it is a return address.
+    A frame with its pc in the place is unwound by the kind of the place.  The instruction after the call is included
+    because GDB looks up signal frames by pc, even if that is a return address.
     """
 
     start: int
@@ -40,7 +40,7 @@ class EntryPlace(NamedTuple):
     end: int
     """Address after the last instruction."""
     function: str
-    """Empty: the code that shows it knows the name."""
+    """Name of the function; empty: the code that shows the frame finds the name."""
     kind: PlaceKind
     orc: OrcEntry | None = None
     """ORC's entry; ``None``: the kernel has no ORC, and the kind is sufficient."""

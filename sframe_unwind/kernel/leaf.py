@@ -1,5 +1,6 @@
-"""Finds the caller of an interrupted function without unwind data by its instructions, where no path to its return
-changes what the caller needs."""
+"""Finds the caller of an interrupted function without unwind data by the instructions of the function.
+
+This is possible if no path to its return changes SP, the frame pointer or the link register."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ from sframe_unwind.unwind.walk import Registers
 GoesOn = Callable[[int, int], Optional["tuple[int, ...]"]]
 """``(instruction, address)``: see :attr:`sframe_unwind.arch.LinuxKernel.goes_on`."""
 _MOST = 256
-"""How many instructions are followed.  The longest function in assembly of AArch64 that is a leaf has some 150."""
+"""Maximum number of instructions that are followed.  AArch64's longest leaf function in assembly has some 150."""
 
 
 def returns_untouched(pc: int, goes_on: GoesOn, size: int, read: ReadMemory) -> bool:
-    """Return whether code returns to the link register on each path, with it, SP and frame pointer as they are.
+    """Return whether each path of the code returns to the link register, and changes neither it, SP nor frame pointer.
 
     :param size: of an instruction, in bytes.
     """

@@ -19,14 +19,14 @@ NAME = "orc"
 
 
 class OrcUnwinder:
-    """Unwinds one walk of a stack in the kernel's own way (``unwind_next_frame`` of ``unwind_orc.c``)."""
+    """Unwinds one walk of a stack as the kernel itself does (``unwind_next_frame`` of ``unwind_orc.c``)."""
 
     def __init__(self, kernel: Kernel, orc: OrcTable, read_word: ReadWord) -> None:
         self._kernel = kernel
         self._orc = orc
         self._read_word = read_word
         self._left: set[tuple[int, int]] = set()
-        """Pc and SP at each exception and stack switch of the walk: a stack that comes back to one never ends."""
+        """Pc and SP at each exception and stack switch of the walk.  A stack that comes back to one would never end."""
 
     def unwind(
         self, registers: Registers, interrupted: bool, read_register: ReadRegister | None = None

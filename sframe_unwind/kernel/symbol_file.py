@@ -54,7 +54,8 @@ def _instructions(arch: Arch, kind: PlaceKind, saved: SavedRegisters) -> bytes:
         for number, offset in saved.registers.items():
             code += encode.register(number, saved_at_cfa(offset - saved.size))
         if saved.user_mode is not None:
-            # Without the plugin's answer, GDB continues in user space, and searches all of it for a prologue.
+            # If the plugin does not claim the frame, GDB continues in user space, and searches all of it for a
+            # prologue.
             flags, bit = saved.user_mode
             code += encode.register_unless(arch.pc, saved.registers[arch.pc] - saved.size, flags - saved.size, bit)
         return code

@@ -36,9 +36,9 @@ class Task(NamedTuple):
     state: str
     """Its state as a letter, as in ps (1)."""
     on_cpu: bool
-    """It is running, so its registers are those of a processor."""
+    """Whether it is running; its registers are then those of a processor."""
     registers: Mapping[int, int]
-    """Its registers by DWARF number when it last ran; empty: it is running."""
+    """By DWARF number, the registers that it had when it last ran; empty: it is running."""
 
     @property
     def title(self) -> str:

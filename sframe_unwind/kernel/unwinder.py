@@ -26,7 +26,7 @@ class KernelUnwinder:
         self._read_word = read_word
         self._orc = OrcUnwinder(kernel, kernel.orc, read_word) if kernel.orc is not None else None
         self._left: set[int] = set()
-        """SP at each exception and stack switch of the walk: a stack that comes back to one of them never ends."""
+        """SP at each exception and stack switch of the walk.  A stack that comes back to one would never end."""
 
     def unwind(
         self, registers: Registers, interrupted: bool, read_register: ReadRegister | None = None
@@ -56,7 +56,7 @@ class KernelUnwinder:
     def unwind_leaf(
         self, registers: Registers, interrupted: bool, read_register: ReadRegister | None
     ) -> UnwindResult | None:
-        """Return the caller of an interrupted function for which nobody has unwind data, by its code.
+        """Return the caller of an interrupted function without unwind data, by its code.
 
         The parameters are those of :meth:`unwind`.
         """

@@ -1,4 +1,4 @@
-"""Tells whether a consumer would load the SFrame of a file, which functions it would lose, and what else is odd.
+"""Tells whether a consumer would load the SFrame of a file, which functions it would lose, and which rules it breaks.
 
 A section is read once, without judging it (:mod:`reading`), and checked against the rules (:mod:`catalogue`).  Each
 profile (:mod:`profiles`) then has the effects of the broken rules on one consumer (:mod:`judging`).

@@ -27,8 +27,8 @@ class Rule(NamedTuple):
     title: str
     """Describes a section that breaks the rule."""
     level: Level | None
-    """Level of a finding that changes no verdict; ``None``: it is not shown then, because only some consumers mind
-    it."""
+    """Level of a finding that changes no verdict; ``None``: such a finding is not shown, because only some consumers
+    mind it."""
 
     @property
     def id(self) -> str:

@@ -85,7 +85,7 @@ def _looked_at(rule: Rule, function: Described, profile: Profile) -> bool:
         return function.rows > 0
     if rule is not c.REPETITION_0:
         return True
-    # Linux divides before it reads a row; the others divide after they have read one.
+    # For a mask FDE, Linux divides by the repetition size before it reads a row; the others do so afterwards.
     has_row = function.rows > 0 and all(rule is not c.FRE_TYPE for rule, _ in function.broken)
     return function.size > 0 and (profile.is_linux or has_row)
 

@@ -37,7 +37,7 @@ def nearest_losses(
 ) -> Iterator[Lost]:
     """Yield the functions that are lost, at least in part, if a search takes the last start before an address.
 
-    The part of a function after the start of the next one is then found only as far as the next one reaches.
+    If functions overlap, a part of one after the start of the next one is found only as far as the next one reaches.
 
     :param functions: no two begin at one address.
     """

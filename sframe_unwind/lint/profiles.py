@@ -23,7 +23,7 @@ class Kind(Enum):
     LOSES = "loses"
     """The function, or a part of it, cannot be unwound."""
     MINDS = "minds"
-    """The consumer reads the section, but its authors do not expect this."""
+    """The consumer reads the section, although its authors do not expect such a section."""
 
 
 class Effect(NamedTuple):
@@ -40,9 +40,9 @@ class Objects(Enum):
     READ = "read"
     """It reads them like any other file."""
     MODULE = "module"
-    """It loads a kernel module: relocates it, and sorts the FDEs."""
+    """It loads kernel modules: it relocates the section, and sorts the FDEs."""
     NOT_LOADED = "not loaded"
-    """It never reads one: a linker does."""
+    """It never reads such a file, because a linker does that."""
 
 
 class Profile(NamedTuple):

@@ -1,4 +1,4 @@
-"""Reads a section as it is, without judging it: headers, FDEs and rows with any values.
+"""Reads headers, FDEs and rows of a section without checking their values.
 
 The decoders of :mod:`sframe_unwind.sframe` stop at the first error, but rules of ``lint`` also need the rest.
 """
@@ -73,12 +73,12 @@ class Entry(NamedTuple):
 
     @property
     def fde_type(self) -> int:
-        """0 default, 1 flexible; others are unknown."""
+        """The FDE type: 0 is default, 1 is flexible; other values are not defined."""
         return self.fields.fde_type if self.fields else 0
 
     @property
     def fre_type(self) -> int:
-        """0 to 2; others are unknown."""
+        """The FRE type: 0 to 2; other values are not defined."""
         return self.fields.fre_type if self.fields else 0
 
 
@@ -89,7 +89,7 @@ class Rest(NamedTuple):
     """Section offset, in bytes."""
     why: str
     is_first: bool
-    """The section has no table."""
+    """Whether the section has no table."""
 
 
 def tables(data: bytes) -> tuple[list[TableReading], Rest | None]:
@@ -105,7 +105,7 @@ def tables(data: bytes) -> tuple[list[TableReading], Rest | None]:
         if version not in VERSIONS:
             if found:
                 return found, Rest(offset, f"a header of version {version}", False)
-            return found, None  # nothing more is known about it; the rule about versions reports it
+            return found, None  # the place of a further table is not known; the rule about versions reports this one
         number = AbiNumber(abi) if abi in set(AbiNumber) else cast(AbiNumber, abi)
         table = TableReading(offset, Header(byteorder, version, Flag(flags), number, *fields[3:]))
         found.append(table)
@@ -154,11 +154,11 @@ class RowReader:
         self._left = _MAX_ROWS + len(data) // fre.MIN_ROW_SIZE
 
     def rows(self, table: TableReading, entry: Entry) -> tuple[list[RawRow], RawRow | None, RawRow | None]:
-        """Return the rows of a function, and the first rows outside the FRE sub-section and outside the section.
+        """Return the rows of a function, its first row outside the FRE sub-section, and its first outside the section.
 
-        The latter two are rows without bytes.  A row whose words have the invalid size is the last one, because the
-        start of the next one is unknown; if it is outside the FRE sub-section, the next one counts as outside the
-        section.
+        The latter two are ``None`` if there is no such row; their bytes are not read.  A row whose words have the
+        invalid size is the last one, because the start of the next one is unknown; if it is outside the FRE
+        sub-section, the next one counts as outside the section.
 
         :param entry: an FDE with attributes and a known FRE type.
         :raises FormatError: too many functions of the section claim the same rows.

@@ -35,7 +35,7 @@ def shown(findings: Iterable[Finding], judgements: Sequence[Judgement], profiles
 
 
 _INHERENT = (c.INIT_CODE,)
-"""Losses with which nothing is wrong: each module of the kernel has them."""
+"""Rules about losses that are no error: each module of the kernel has them."""
 _LEVELS = {Kind.REFUSES: Level.ERROR, Kind.LOSES: Level.WARNING, Kind.MINDS: Level.WARNING}
 
 

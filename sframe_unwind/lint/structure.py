@@ -158,8 +158,8 @@ def pcrel_findings(
 ) -> Iterator[Finding]:
     """Yield the start fields that contradict the flag FDE_FUNC_START_PCREL.
 
-    In a linked file, the code decides: with the flag's meaning, all functions are outside it, and without it, all
-    inside.
+    In a linked file, the code decides: if all starts are outside the code with the meaning of the flag, and all inside
+    without it, they contradict the flag.
     """
     for table, own in zip(tables, by_table(functions, tables)):
         flagged = bool(table.header.flags & Flag.FDE_FUNC_START_PCREL)

@@ -33,7 +33,7 @@ ENTRY_CODE = "entry code"
 TRAMPOLINE = "trampoline: like a leaf, but ends in a jump to another function"
 ENDLESS = "does not return; SP, frame pointer and return address are the caller's throughout"
 _PASSED = ("leaf", "trampoline")
-"""The kinds, as these texts begin, that a consumer passes without rows."""
+"""The beginnings of the descriptions of functions that a consumer passes without rows."""
 
 
 class Undescribed(NamedTuple):

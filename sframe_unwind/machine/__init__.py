@@ -1,1 +1,1 @@
-"""What this machine permits: its kernel, its debuggers, and the parts of this package that are installed."""
+"""Probes this machine: its kernel, its debuggers, and the parts of this package that are installed."""

@@ -1,4 +1,4 @@
-"""What one probe has found out about this machine."""
+"""The result of one probe of this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Finding(NamedTuple):
     found: str
     """The result in words: a version, a setting, or an error message."""
     remedy: str = ""
-    """The one line that mends it; empty: there is nothing to mend, or nothing mends it."""
+    """The remedy in one line; empty: there is none, or none is needed."""
 
     def sentence(self) -> str:
         """Return the finding in one line."""

@@ -1,4 +1,4 @@
-"""What a GDB can do on this machine, without the plugin: it debugs a tiny program."""
+"""Probes a GDB on this machine without the plugin: it debugs a tiny program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VALUE = re.compile(r"^\$\d+ = ", re.MULTILINE)
 
 @functools.cache
 def probe(program: str) -> tuple[Finding, ...]:
-    """Return what a GDB can do.
+    """Return the findings about a GDB.
 
     :param program: its path.
     """

@@ -1,4 +1,4 @@
-"""What the kernel permits: attaching to processes, recording, core files."""
+"""Probes the kernel: whether it permits attaching to processes, recording, and core files."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _NUMBERS = {"x86_64": 298, "aarch64": 241, "s390x": 331}
 """The number of the system call ``perf_event_open``."""
 _SOFTWARE, _EXCLUDE_KERNEL = 1, 1 << 5
 _ATTRIBUTE_SIZE, _SIZE_AT, _FLAGS_AT = 112, 4, 40
-"""Of ``struct perf_event_attr``, version 5."""
+"""Size of ``struct perf_event_attr`` in version 5, and the offsets of its size and its flags, in bytes."""
 
 
 def probe() -> tuple[Finding, ...]:
-    """Return what the kernel permits to this process."""
+    """Return the findings about the kernel."""
     probes = (
         (RANDOMISATION, randomisation),
         (ATTACHES, attaches),
@@ -53,7 +53,7 @@ def probe() -> tuple[Finding, ...]:
 
 
 def _guarded(name: str, one: Callable[[], Finding]) -> Finding:
-    """Return the finding of a probe; that it cannot be made is a finding, too."""
+    """Return the finding of a probe; if the probe fails, that is the finding."""
     try:
         return one()
     except (OSError, ImportError, subprocess.SubprocessError) as error:

@@ -1,4 +1,4 @@
-"""What an LLDB can do on this machine, without the plugin: it starts a tiny program."""
+"""Probes an LLDB on this machine without the plugin: it starts a tiny program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ASKED = (
 
 
 def probe(program: str, environment: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return what an LLDB can do.
+    """Return the findings about an LLDB.
 
     :param program: its path.
     :param environment: the variables that it needs to find its Python module.
@@ -36,7 +36,7 @@ def probe(program: str, environment: Mapping[str, str]) -> tuple[Finding, ...]:
 
 
 def _python(program: str, environment: Mapping[str, str]) -> tuple[Finding, Finding]:
-    """Return which Python it has, and whether that has the base class of the plugin's provider of frames."""
+    """Return whether it has Python, and whether that has the base class of the plugin's provider of frames."""
     done = run([program, "--no-lldbinit", "--batch", "-o", f"script {_ASKED}"], environment)
     version = done.after("@python") or ""
     found = python_version(version)

@@ -1,7 +1,7 @@
-"""Address space randomisation, which debuggers turn off for the programs that they start.
+"""Finds out whether debuggers can turn address space randomisation off for the programs that they start.
 
-They ask for that with ``personality(2)``.  Containers refuse it by default (Docker's seccomp profile).  GDB then prints
-a warning and goes on, and LLDB does not start the program unless ``target.disable-aslr`` is false.
+They do that by ``personality(2)``, which containers refuse by default (Docker's seccomp profile).  GDB then prints a
+warning and goes on.  LLDB does not start the program unless ``target.disable-aslr`` is false.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _QUERY = 0xFFFFFFFF
 def refusal() -> str | None:
     """Return why this process may not turn address space randomisation off; ``None``: it may.
 
-    The personality of the calling thread is as before afterwards.
+    The personality of the calling thread does not change.
     """
     try:
         import ctypes

@@ -22,11 +22,11 @@ _MODULES = {
 _SERVES = {
     "code": "verify --against code",
     "survey": "survey of packages and archives",
-    "cluster": "survey --cluster",
+    "cluster": "survey --dask",
     "perf": "recordings of perf record -z",
     "kernel": "backtrace --vmcore",
 }
-"""What needs each of them."""
+"""The commands that need each extra."""
 
 
 def probe() -> tuple[Finding, ...]:

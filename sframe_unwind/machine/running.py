@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 SECONDS = 180
-"""Time limit of a probe: it only ends a debugger that hangs."""
+"""Time limit of a probe in seconds; only a debugger that hangs takes so long."""
 
 DEBUGGING = "in a container: docker run --cap-add SYS_PTRACE --security-opt seccomp=unconfined"
 """The remedy where a debugger cannot start a program."""
@@ -39,9 +39,9 @@ class Run(NamedTuple):
 
 @contextlib.contextmanager
 def tiny_program() -> Iterator[str]:
-    """Yield the path of a program that ends at once: it is compiled, or there without a compiler.
+    """Yield the path of a program that ends at once: a compiled one, or without a compiler one of this machine.
 
-    It calls ``exit`` of the C library.
+    The program calls ``exit`` of the C library.
     """
     compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     with tempfile.TemporaryDirectory(prefix="sframe-unwind-") as folder:

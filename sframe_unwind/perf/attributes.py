@@ -31,7 +31,7 @@ class Attributes(NamedTuple):
     kind: int = 0
     """``type``: hardware, software and others."""
     config: int = 0
-    """Which event of its type."""
+    """``config``: the number of the event within its type."""
     ids: tuple[int, ...] = ()
     """The ids by which samples name the event."""
     number: int = 0

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _SMALLEST = 5000
-"""Nodes with fewer samples than one in so many are left out: they are narrower than a pixel."""
+"""A node is left out if fewer than one in this number of samples have it: it is narrower than a pixel."""
 
 Stack = tuple[str, ...]
 """Names from the outermost frame inward."""

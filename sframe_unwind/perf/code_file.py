@@ -22,10 +22,12 @@ from sframe_unwind.unwind.modules import Module
 NOT_FOUND = "the file was not found"
 _LONGEST_START = 256
 """Number of bytes to compare: more than the code at the entry point of a dynamic linker has."""
+_PADDING = 8
+"""Number of bytes of padding after which another function begins.  Shorter padding may align a loop."""
 
 
 class CodeFile:
-    """A loaded file.  Its contents serve as memory: recordings have no other, and code does not change.
+    """A loaded file.  Memory is read from its contents: a recording has only the stacks, and code does not change.
 
     :param mapping: the mapping of its code.
     :param build_id: the build ID in hexadecimal digits; empty: not known.
@@ -72,8 +74,14 @@ class CodeFile:
         if pc not in self._is_start:
             entry = self._file.entry_point + self.bias
             is_near = self._file.entry_point != 0 and 0 <= pc - entry < _LONGEST_START
-            self._is_start[pc] = is_near and not any(map(self.loaded.cfi.at, range(entry, pc + 1)))
+            self._is_start[pc] = (
+                is_near and not any(map(self.loaded.cfi.at, range(entry, pc + 1))) and not self._has_padding(entry, pc)
+            )
         return self._is_start[pc]
+
+    def _has_padding(self, start: int, end: int) -> bool:
+        found = self._arch.padding.finditer(self.read(start, end - start))
+        return any(match.end() - match.start() >= _PADDING for match in found)
 
     @cached_property
     def sframe(self) -> Module:

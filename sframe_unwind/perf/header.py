@@ -30,8 +30,6 @@ class Header(NamedTuple):
 
     byteorder: ByteOrder
     """``"little"`` or ``"big"``."""
-    is_pipe: bool
-    """The recording was written to a pipe: attributes and features are records."""
     attributes: tuple[Attributes, ...]
     records: FileSection
     features: tuple[tuple[int, FileSection], ...]
@@ -50,8 +48,8 @@ def read_header(source: Source) -> Header:
     if byteorder is None:
         raise FormatError(f"not a recording of perf: the file begins with {head[:8].hex() or 'too few bytes'}")
     size = Cursor(head[8:], byteorder, "the header").u64()
-    if size == _PIPE_SIZE:
-        return Header(byteorder, True, (), FileSection(_PIPE_SIZE, source.size - _PIPE_SIZE), ())
+    if size == _PIPE_SIZE:  # written to a pipe: attributes and features are records
+        return Header(byteorder, (), FileSection(_PIPE_SIZE, source.size - _PIPE_SIZE), ())
     if size != _SIZE:
         raise FormatError(f"size of the header is {size}, expected {_PIPE_SIZE} or {_SIZE}", 8, SECTION)
     cursor = Cursor(source.read(0, _SIZE, "the header"), byteorder, "the header")
@@ -65,13 +63,12 @@ def read_header(source: Source) -> Header:
     if missing:
         return Header(
             byteorder=byteorder,
-            is_pipe=False,
             attributes=events,
             records=FileSection(records.offset, records.size - missing),
             features=(),
             missing=missing,
         )
-    return Header(byteorder, False, events, records, tuple(_features(source, records, flags, byteorder)))
+    return Header(byteorder, events, records, tuple(_features(source, records, flags, byteorder)))
 
 
 def _section(cursor: Cursor) -> FileSection:
@@ -85,7 +82,7 @@ def _events(source: Source, attributes: FileSection, entry_size: int, byteorder:
     found = []
     for offset in range(attributes.offset, attributes.offset + attributes.size - entry_size + 1, entry_size):
         data = source.read(offset, entry_size, "an attribute entry")
-        # Files of the oldest perf leave the size in the attributes 0.
+        # In files of the oldest perf, the size in the attributes is 0.
         event = read_attributes(Cursor(data[:-_SECTION_SIZE], byteorder, "an attribute entry", offset), byteorder)
         place = _section(Cursor(data[-_SECTION_SIZE:], byteorder, "an attribute entry", offset))
         raw = Cursor(source.read(place.offset, place.size, "the ids of an event"), byteorder, "ids", place.offset)

@@ -21,7 +21,7 @@ _LOAD, _MOVE = 0, 1
 
 
 def read_jitdump(data: bytes) -> dict[int, tuple[int, str]]:
-    """Return end address (exclusive) and name of each function by its start; of two for one address, the later one.
+    """Return end address (exclusive) and name of each function by its start; a later function replaces an earlier one.
 
     Records after a malformed one are left out: the compiler may be writing it.
     """

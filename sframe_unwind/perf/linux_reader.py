@@ -10,8 +10,8 @@ from sframe_unwind.errors import FormatError, SFrameError
 from sframe_unwind.lint import PROFILES, lint
 from sframe_unwind.lint.verdict import Outcome
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Match
 from sframe_unwind.unwind.modules import Found, LookupResult, Module, Modules, NoData
-from sframe_unwind.unwind.run_time_match import RunTimeMatch
 
 PROFILE = "linux-user"
 
@@ -59,7 +59,7 @@ class LinuxModule(Module):
         :raises FormatError: Linux refuses the section.
         """
         result = super().look_up(pc, modules)
-        if not isinstance(result, Found) or isinstance(result.match, RunTimeMatch):
+        if not isinstance(result, Found) or not isinstance(result.match, Match):
             return result
         refusal, lost = self._verdict
         if refusal:

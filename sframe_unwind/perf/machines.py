@@ -13,7 +13,7 @@ from sframe_unwind.errors import FormatError
 def arch_of(machine: str, byteorder: ByteOrder) -> Arch:
     """Return the architecture of a recording.
 
-    :param machine: the output of ``uname -m``; empty: not known, so this machine's architecture is assumed.
+    :param machine: the output of ``uname -m``; empty: it is not known, and the architecture of this machine is assumed.
     :raises FormatError: SFrame has no ABI for the machine.
     """
     name = machine or platform.machine()

@@ -1,4 +1,4 @@
-"""The methods that unwind a sample: frame pointers, SFrame, DWARF CFI, and SFrame before DWARF CFI."""
+"""The methods that unwind a sample: frame pointers, SFrame, DWARF CFI, the machine code, and some of them in turn."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def by_frame_pointers(context: Context) -> Stack:
 def by_frame_pointers_of_caller(context: Context) -> Stack:
     """Unwind the innermost frame by SFrame or DWARF CFI, and its callers by frame pointers.
 
-    A function that has not set up its frame yet, or never does, hides its caller from frame pointers.
+    If the innermost function has not set up its frame, its caller cannot be found by frame pointers.
     """
     found = list(islice(frames(context, context.space.by_sframe_then_cfi), 2))
     if len(found) < 2:
@@ -107,6 +107,16 @@ def by_sframe_then_frame_pointers(context: Context) -> Stack:
     return unwind(context, context.space.by_sframe_then_frame_pointers)
 
 
+def by_sframe_then_code(context: Context) -> Stack:
+    """Unwind by SFrame, and by the machine code if there is no row, as if SFrame described assembly code, too."""
+    return unwind(context, context.space.by_sframe_then_code)
+
+
+def by_code(context: Context) -> Stack:
+    """Unwind by the machine code alone, and through the kernel's signal frames."""
+    return unwind(context, context.space.by_code)
+
+
 def by_cfi_then_frame_pointers(context: Context) -> Stack:
     """Unwind by DWARF CFI, and by frame pointers if there is none, as ``perf script`` does with libdw."""
     return unwind(context, context.space.by_cfi_then_frame_pointers)
@@ -131,6 +141,8 @@ METHODS: Mapping[str, Method] = {
     "sframe-linux": by_sframe_of_linux,
     "sframe+fp": by_sframe_then_frame_pointers,
     "sframe+dwarf": by_sframe_then_cfi,
+    "sframe+code": by_sframe_then_code,
+    "code": by_code,
     "dwarf": by_cfi,
     "dwarf+fp": by_cfi_then_frame_pointers,
 }
@@ -145,9 +157,14 @@ UNCERTAIN_ENDS = {
 """Methods whose stacks can end early without a sign of it, and the reason to show."""
 
 
+BY_CODE = frozenset({"sframe+code", "code"})
+"""Methods that need the extra ``code``."""
+
+
 def usual_methods(recording: Recording) -> tuple[str, ...]:
-    """Return the methods for which a recording has data."""
-    return tuple(method for method in METHODS if method != KERNEL or recording.has_user_chains)
+    """Return the methods for which a recording has data, without those that need an extra."""
+    others = BY_CODE if recording.has_user_chains else {KERNEL, *BY_CODE}
+    return tuple(method for method in METHODS if method not in others)
 
 
 TITLES = {
@@ -158,6 +175,8 @@ TITLES = {
     "sframe-linux": "SFrame as Linux loads it",
     "sframe+fp": "SFrame, then frame pointers",
     "sframe+dwarf": "SFrame, then DWARF",
+    "sframe+code": "SFrame, then the machine code",
+    "code": "the machine code",
     "dwarf": "DWARF",
     "dwarf+fp": "DWARF, then frame pointers",
 }

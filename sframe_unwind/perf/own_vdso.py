@@ -1,4 +1,4 @@
-"""The vDSO of this machine, for recordings of this machine that do not have it: those that went through a pipe."""
+"""Finds the vDSO of this machine, for recordings of this machine that lack it because they went through a pipe."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class _Own(NamedTuple):
 def finder(is_own_machine: bool) -> Callable[[str], ElfFile | None]:
     """Return a function that returns the vDSO of this machine if it is that with a build ID, else ``None``.
 
-    :param is_own_machine: a vDSO without a build ID is that of this machine, too: the recording is of this kernel.
+    :param is_own_machine: whether the recording is of this machine and its kernel, so that a vDSO of which it has no
+        build ID is also that of this machine.
     """
 
     def find(build_id: str) -> ElfFile | None:

@@ -1,4 +1,4 @@
-"""Walks the stack of a sample by SFrame and DWARF CFI."""
+"""Walks the stack of a sample by SFrame, DWARF CFI and the machine code."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sframe_unwind.perf.plain_rules import PlainFrame
 from sframe_unwind.perf.spaces import Space
 from sframe_unwind.perf.stack import Context, Stack
 from sframe_unwind.perf.unwind_data import UnwindData
+from sframe_unwind.process.by_code import CodeUnwinder
 from sframe_unwind.process.register_history import RegisterHistory
 from sframe_unwind.process.unwinder import Fallback, StackMemory
 from sframe_unwind.unwind import frame_pointer
@@ -20,6 +21,7 @@ from sframe_unwind.unwind.modules import Found, NoData, Unusable
 from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, UnwindResult, Walk
 
 NO_CFI = "no CFI for the address"
+NOT_BY_CODE = "the code does not show the caller"
 _MOST_ENDS = 10_000
 """Maximum number of pcs whose ends are kept; damaged stacks end anywhere."""
 
@@ -59,9 +61,9 @@ def _follow(
 
 
 def _end(space: Space, data: UnwindData, pc: int, interrupted: bool) -> tuple[Ending, str] | None:
-    """Return how a stack ends, and why if it fails, that has no frame beyond a pc; ``None``: there may be one.
+    """Return the ending of a stack without a frame beyond a pc, and the reason if it fails; ``None``: there may be one.
 
-    All stacks that end at a pc end in the same way, so it is found once.
+    All stacks that end at a pc end in the same way, so the result is kept.
     """
     if not pc:  # a frame with a pc of 0 does not exist
         return None if interrupted else (Ending.REACHED, "")
@@ -77,7 +79,7 @@ def _found_end(space: Space, data: UnwindData, pc: int, interrupted: bool) -> tu
     lookup = lookup_address(pc, interrupted)
     if data.plain.is_outermost(lookup):
         return Ending.REACHED, ""
-    only_sframe = not data.with_cfi and not data.with_frame_pointers
+    only_sframe = not (data.with_cfi or data.with_frame_pointers or data.with_code)
     if not only_sframe or not isinstance(data.modules.results[lookup], NoData):
         return None
     if data.with_signal_frames and space.may_be_trampoline(pc):
@@ -97,7 +99,8 @@ class _Unwinding:
         self.history = RegisterHistory(arch, context.read_register, memory.read_word, context.space.find_cfi)
         """The frames that a walk has passed; each frame must be added to it."""
         reads = StackMemory(memory.read, memory.read_word, memory.read_frame_word)
-        self._files = Fallback(arch, context.space, reads, self.history, data.with_cfi)
+        by_code = CodeUnwinder(arch, context.space, reads, self.history).unwind if data.with_code else None
+        self._files = Fallback(arch, context.space, reads, self.history, data.with_cfi, by_code=by_code)
 
     def stack(self, found: list[PlainFrame], registers: Registers) -> Stack:
         """Return the whole stack.
@@ -145,7 +148,7 @@ class _Unwinding:
         if result is not None or not self._data.with_frame_pointers:
             return result
         if isinstance(self._data.modules.results[lookup_address(registers.pc, interrupted)], Found):
-            return None  # there is a row, which leads to memory that was not copied
+            return None  # there is a row, but it leads to memory that was not copied
         return frame_pointer.unwind(self._context.arch, self._context.memory.read_word, registers, lambda _: True)
 
     def _walk_to_plain(self, walk: Walk) -> Registers | None:
@@ -186,6 +189,8 @@ def _reason(space: Space, data: UnwindData, lookup: int, end: End | None) -> str
         return without_file
     if end is End.UNREADABLE:
         return "the rule leads to memory that is not of the stack"
+    if data.with_code and end is End.NO_DATA:
+        return NOT_BY_CODE
     if not data.modules.modules:
         return NO_CFI if end is End.NO_DATA else "the CFI cannot be carried out"
     result = data.modules.results[lookup]

@@ -16,6 +16,7 @@ from sframe_unwind.perf.tasks import Comm, Exit, Fork
 from sframe_unwind.perf.unwind_data import UnwindData
 from sframe_unwind.process.elf_file import ElfFile
 from sframe_unwind.process.files import Files
+from sframe_unwind.process.target import PlacedCode
 from sframe_unwind.unwind import signal_frame
 from sframe_unwind.unwind.modules import Modules
 
@@ -28,7 +29,7 @@ _MOST_JUDGED = 200
 
 
 class Space:
-    """What one process, or several alike, had mapped at one time: a
+    """The mapped files of one process, or of several with the same mappings, at one time: a
     :class:`sframe_unwind.process.target.UnwindableCode`.
 
     :param found: each mapping of code with its file, or ``None`` and the reason why there is none.
@@ -71,6 +72,16 @@ class Space:
         return UnwindData(self._arch, self.sframe, None, self.may_be_trampoline, with_frame_pointers=True)
 
     @cached_property
+    def by_sframe_then_code(self) -> UnwindData:
+        """SFrame, the machine code if there is no row, and signal frames."""
+        return UnwindData(self._arch, self.sframe, None, self.may_be_trampoline, with_code=True)
+
+    @cached_property
+    def by_code(self) -> UnwindData:
+        """The machine code and signal frames."""
+        return UnwindData(self._arch, Modules(self._arch, ()), None, self.may_be_trampoline, with_code=True)
+
+    @cached_property
     def by_cfi_then_frame_pointers(self) -> UnwindData:
         """DWARF CFI, frame pointers if there is none, and signal frames."""
         return UnwindData(
@@ -103,6 +114,11 @@ class Space:
         """
         file = self._code.get(pc)
         return None if file is None else file.loaded.cfi.at(pc)
+
+    def code_rows(self, pc: int) -> PlacedCode | None:
+        """Return the rows that the machine code at a lookup address gives; ``None``: it gives none."""
+        file = self._code.get(pc)
+        return None if file is None else file.loaded.code_rows
 
     def place(self, pc: int) -> tuple[str, str]:
         """Return the path that is mapped at an address, and why there is no file for it; empty: there is one."""

@@ -1,4 +1,4 @@
-"""Tells why no sample of a recording can be unwound, and what to record instead."""
+"""Tells why no sample of a recording can be unwound, and how to record instead."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RECORD = {
 
 
 def why_none(sample_types: Sequence[int], unusable: Counter[Unusable]) -> str:
-    """Return why no sample can be unwound, and what to record.
+    """Return why no sample can be unwound, and how to record instead.
 
     :param sample_types: the fields of the samples of each event, as bits of :class:`SampleType`.
     :param unusable: the samples by reason; empty: there are none.

@@ -22,6 +22,7 @@ class UnwindData:
     :param may_be_trampoline: see :class:`sframe_unwind.process.target.UnwindableCode`; ``None``: the method ends stacks
         at signal frames.
     :param with_frame_pointers: frames without a row and without CFI are unwound by frame pointers.
+    :param with_code: frames without a row and without CFI are unwound by the machine code.
     :param judge: judges the rules of SFrame and CFI by the machine code, if they differ.
     """
 
@@ -32,12 +33,14 @@ class UnwindData:
         find_cfi: FindCfi | None,
         may_be_trampoline: Callable[[int], bool] | None,
         with_frame_pointers: bool = False,
+        with_code: bool = False,
         judge: JudgeRule | None = None,
     ) -> None:
         self.modules = modules
         self.with_cfi = find_cfi is not None
         self.with_signal_frames = may_be_trampoline is not None
         self.with_frame_pointers = with_frame_pointers
+        self.with_code = with_code
         self.prefers_cfi = None
         """Whether to pass over SFrame's rule for a lookup address; ``None``: the method does not use both."""
         if find_cfi is not None and modules.modules:

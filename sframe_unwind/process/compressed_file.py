@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
@@ -35,7 +34,9 @@ def plain_file(path: PathLike) -> Iterator[PathLike]:
             yield path
             return
         stream.seek(0)
-        with tempfile.TemporaryFile() as target:
+        from tempfile import TemporaryFile  # few files are compressed
+
+        with TemporaryFile() as target:
             try:
                 _decompress(stream, decompressor(kind), target)
             except (DecompressionError, OSError) as error:

@@ -54,7 +54,7 @@ class Files:
         self._report = report
         self._opened: dict[str, ElfFile | None] = {}
         self.unfit: dict[str, str] = {}
-        """For each file that was not used, though it is at the path of a loaded one, a line that gives the reason."""
+        """The reason, as one line, for each file that is at the path of a loaded one but was not used."""
         self.refused = False
         """Whether a file was not used, because its build ID differs from that of the loaded one."""
 

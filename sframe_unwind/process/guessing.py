@@ -31,8 +31,8 @@ class Guess:
     def unwind(self, registers: Registers, may_be_leaf: bool) -> UnwindResult | None:
         """Return the caller of a frame; ``None``: no guess is plausible.
 
-        :param may_be_leaf: the frame is an interrupted one without CFI.  It can be that of a leaf function, which sets
-            up no frame pointer: its return address is where the call put it.
+        :param may_be_leaf: whether the frame was interrupted and has no CFI.  It can then be that of a leaf function,
+            which sets up no frame pointer, and whose return address is still where the call put it.
         """
         is_code = self._code.is_code
         if may_be_leaf and not isinstance(self._code.modules.results[registers.pc], Found):
@@ -41,7 +41,10 @@ class Guess:
             found = frame_pointer.unwind_untouched(self._arch, self._read_word, registers, read_register, is_caller)
             if found is not None or not is_code(registers.pc):
                 return found
-        return frame_pointer.unwind(self._arch, self._read_word, registers, is_code)
+        result = frame_pointer.unwind(self._arch, self._read_word, registers, is_code)
+        if result is not None and not self._arch.frame_record.at_end:
+            self._history.note_guessed_sp()
+        return result
 
     def _calls(self, pc: int, caller: int) -> bool:
         """Return whether a leaf function can have been called.
@@ -52,7 +55,7 @@ class Guess:
         if not self._code.is_code(caller) or not follows_call(self._arch, caller + 1, self._read):
             return False
         own, other = self._function(pc), self._function(caller)
-        # After a call of its own, the register for the return address leads to the function itself.
+        # If the function has made a call, the register for the return address leads to the function itself.
         return own != other if own is not None else self._arch.ra is None
 
     def _function(self, pc: int) -> int | None:

@@ -1,4 +1,4 @@
-"""The memory of the running kernel, ``/proc/kcore``: whether it can be read, and what to do if not."""
+"""Checks whether the memory of the running kernel, ``/proc/kcore``, can be read, and names a remedy if not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_readable(path: str = KCORE) -> None:
     except FileNotFoundError as error:
         raise FileError(f"{path}: not there: {_ABSENT}") from error
     except PermissionError as error:
-        # The mode of the file is 0400.  What the kernel refuses root has another error.
+        # The mode of the file is 0400.  If the kernel refuses to open it for root, the error is EPERM.
         raise FileError(f"{path}: {_REFUSED if error.errno == EPERM else _NOT_ROOT}") from error
     except OSError as error:
         raise FileError(f"{path}: {error.strerror}") from error

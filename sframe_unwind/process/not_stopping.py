@@ -1,4 +1,4 @@
-"""Threads in uninterruptible sleep (state D), which no tracer can stop: how long to wait for them, and their registers.
+"""Waits for threads in uninterruptible sleep (state D), which no tracer can stop, and finds their registers.
 
 Such a thread waits in the kernel, for example for a file server that does not answer, or for the child of ``vfork``.
 """
@@ -48,7 +48,7 @@ def _sleep(process: int, thread: int) -> str | None:
 
 
 def recorded_registers(arch: Arch, process: int, thread: int) -> RegisterValues:
-    """Return the registers of a thread that the kernel tells without stopping it: pc, SP and a system call's arguments.
+    """Return the registers of a thread that can be read while it runs: pc, SP and a system call's arguments.
 
     They are in ``/proc/PID/task/TID/syscall`` (``proc_pid_syscall`` of Linux): the number of the call, its arguments,
     SP and pc; for a thread that waits outside a system call, -1, SP and pc.

@@ -17,11 +17,12 @@ from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.image.eh_frame import eh_frame_in
 from sframe_unwind.image.elf_image import Image, build_id_in
 from sframe_unwind.memory import ReadMemory, lazy_memory
+from sframe_unwind.process.by_code import rows_of_file
 from sframe_unwind.process.cfi import ObjectCfi
 from sframe_unwind.process.dynamic_symbols import dynamic_symbols
 from sframe_unwind.process.elf_file import ElfFile
 from sframe_unwind.process.files import Files
-from sframe_unwind.process.target import SymbolMatch
+from sframe_unwind.process.target import PlacedCode, SymbolMatch
 from sframe_unwind.runtime_code.file_symbols import finder
 from sframe_unwind.runtime_code.opening import open_run_time_code
 from sframe_unwind.sframe.section import Section
@@ -79,7 +80,7 @@ class LoadedObject:
 
     @property
     def lacks(self) -> str:
-        """What its source places lack and why, in one line; empty: nothing is known to be missing."""
+        """The data that its source places lack, and the reason, in one line; empty: nothing is known to be missing."""
         return self._debug_info.lacks if self._debug_info is not None else ""
 
     @cached_property
@@ -107,6 +108,12 @@ class LoadedObject:
         with suppress(MemoryReadError):
             for page in range(_MAX_VDSO_PAGES):
                 yield self._read(address + page * PAGE_SIZE, PAGE_SIZE)
+
+    @cached_property
+    def code_rows(self) -> PlacedCode | None:
+        """The rows that its machine code gives; ``None``: see :func:`sframe_unwind.process.by_code.rows_of_file`."""
+        rows = rows_of_file(self.file, self._symbols) if self.file is not None else None
+        return None if rows is None else PlacedCode(rows, self.bias)
 
     @property
     def build_id(self) -> str:
@@ -215,6 +222,11 @@ class Objects:
     def prefers_cfi(self, pc: int) -> bool:
         """Return whether to pass over SFrame's rule for a lookup address; decided once for all threads."""
         return self._precedence.prefers_cfi(pc)
+
+    def code_rows(self, pc: int) -> PlacedCode | None:
+        """Return the rows that the machine code at a lookup address gives; ``None``: it gives none."""
+        found = self.find(pc)
+        return None if found is None else found.code_rows
 
     def why_no_data(self, pc: int) -> str:
         """Return why there is no unwind data for a lookup address; empty: nothing more is known."""

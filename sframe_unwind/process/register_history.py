@@ -33,6 +33,8 @@ class RegisterHistory:
         self._known: dict[int, ReadRegister] = {0: innermost}
         self._values: dict[tuple[int, int], int] = {}
         """The registers that were computed, by frame level and DWARF number."""
+        self._guessed_sp: int | None = None
+        """Level of a frame whose SP is only a lower bound."""
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -47,6 +49,15 @@ class RegisterHistory:
         """Record that all registers of the frame after the next one are known, since a signal interrupted it."""
         if read_register is not None:
             self._known[len(self._frames) + 1] = read_register
+
+    def note_guessed_sp(self) -> None:
+        """Record that the SP of the frame after the next one is only a lower bound."""
+        self._guessed_sp = len(self._frames) + 1
+
+    @property
+    def is_sp_guessed(self) -> bool:
+        """Whether the SP of the frame after the last one is only a lower bound."""
+        return self._guessed_sp == len(self._frames)
 
     def read_register(self, number: int) -> int:
         """Return a register of the frame after the last one.

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain, islice
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import StepError, counted
-from sframe_unwind.kernel.entry_code import exception_name
-from sframe_unwind.kernel.linux import EXCEPTION, Kernel
-from sframe_unwind.kernel.unwinder import KernelUnwinder
 from sframe_unwind.memory import ReadMemory, ReadRegister, WordReader
 from sframe_unwind.process.base import Thread
+from sframe_unwind.process.by_code import CodeUnwinder
 from sframe_unwind.process.guessing import Guess
 from sframe_unwind.process.register_history import RegisterHistory
 from sframe_unwind.process.target import Code, Target, UnwoundThread
@@ -23,6 +22,9 @@ from sframe_unwind.unwind.cfi_fallback import NAME
 from sframe_unwind.unwind.other_stacks import OtherStacks
 from sframe_unwind.unwind.saved_context import SavedContext, from_jump_buffer, pointer_guards
 from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, UnwindResult, Walk
+
+if TYPE_CHECKING:
+    from sframe_unwind.kernel.linux import Kernel
 
 _AT_RANDOM = 25
 """Key of the auxiliary vector: address of 16 random bytes."""
@@ -53,15 +55,21 @@ def walk(
     read_word = WordReader(read, arch.byteorder)
     history = RegisterHistory(arch, read_register, read_word, code.find_cfi)
     guess = Guess(arch, code, read, read_word, history)
-    fallback = Fallback(arch, code, StackMemory(read, read_word, read_word), history, guess=guess.unwind)
-    entry_code = KernelUnwinder(kernel, read_word) if kernel is not None else None
+    memory = StackMemory(read, read_word, read_word)
+    by_code = CodeUnwinder(arch, code, memory, history)
+    fallback = Fallback(arch, code, memory, history, by_code=by_code.unwind, guess=guess.unwind)
+    entry_code = None
+    if kernel is not None:
+        from sframe_unwind.kernel.unwinder import KernelUnwinder  # processes do without it
+
+        entry_code = KernelUnwinder(kernel, read_word)
 
     def unwind(registers: Registers, interrupted: bool, read_inner: ReadRegister | None) -> UnwindResult | None:
         if entry_code is None:
             return fallback.unwind(registers, interrupted, read_inner)
         found = entry_code.unwind(registers, interrupted, read_inner)
         if found is None and interrupted and code.find_cfi(registers.pc) is None:
-            # A guess by frame pointers leaves out the caller.
+            # A guess by frame pointers would leave out the caller.
             found = entry_code.unwind_leaf(registers, interrupted, read_inner)
         if found is not None:
             history.note_interrupted(found.read_register)
@@ -117,23 +125,35 @@ def _end(steps: Walk, last: Frame, code: Code) -> str:
     return f"{steps.end.value}: {detail}" if detail else steps.end.value
 
 
-def named(unwound: UnwoundThread, code: Code, limit: int | None = None) -> Stack:
+Known = dict[tuple[int, bool, bool, str], list[ShownFrame]]
+"""Frames with their names and lines by what these depend on: pc, interrupted, signal frame, and unwinder."""
+
+
+def named(unwound: UnwoundThread, code: Code, limit: int | None = None, known: Known | None = None) -> Stack:
     """Return the stack of a thread with the names of its functions.
 
     :param limit: maximum number of frames, not counting inlined functions; ``None``: all.
+    :param known: what was found for other threads of the process, to which this call adds; ``None``: nothing.
     """
     thread, frames, end = unwound
     interrupted = [*(frame.interrupted for frame in frames[1:]), False]
     if limit is not None and len(frames) > limit:
         end = f"{counted(len(frames) - limit, 'more frame')} (-n {limit})"
     kept = islice(zip(frames, interrupted), limit)
-    found = (_with_inlined(_shown(frame, signal, code), code) for frame, signal in kept)
-    shown = tuple(frame._replace(level=level) for level, frame in enumerate(chain.from_iterable(found)))
+    known = {} if known is None else known
+    shown: list[ShownFrame] = []
+    for frame, signal in kept:
+        key = frame.pc, frame.interrupted, signal, frame.unwinder
+        if key not in known:
+            known[key] = _with_inlined(_shown(frame, signal, code), code)
+        shown += [
+            one._replace(level=len(shown) + number, cfa=frame.cfa, fp=frame.fp) for number, one in enumerate(known[key])
+        ]
     title = ", ".join(filter(None, (f'Thread {thread.id} "{thread.name}"', thread.state, thread.not_stopped)))
     return Stack(
         thread=str(thread.id),
         title=title,
-        frames=shown,
+        frames=tuple(shown),
         end=end,
         name=thread.name,
         signal=thread.state,
@@ -156,7 +176,7 @@ def _shown(frame: Frame, signal: bool, code: Code) -> ShownFrame:
         if match is not None:
             function, offset = demangle(match.function), match.offset + frame.pc - lookup
     if signal:
-        function, offset = exception_name(function) if frame.unwinder == EXCEPTION else SIGNAL_FRAME, 0
+        function, offset = _interruption(frame, function), 0
     address = None if found is None else frame.pc - found.bias
     return ShownFrame(
         level=frame.level,
@@ -171,6 +191,14 @@ def _shown(frame: Frame, signal: bool, code: Code) -> ShownFrame:
         address=address,
         lookup=None if signal else lookup,
     )
+
+
+def _interruption(frame: Frame, function: str) -> str:
+    """Return the name that a signal frame or the frame of a kernel's exception is shown with."""
+    from sframe_unwind.kernel.entry_code import exception_name  # few stacks have such a frame
+    from sframe_unwind.kernel.linux import EXCEPTION
+
+    return exception_name(function) if frame.unwinder == EXCEPTION else SIGNAL_FRAME
 
 
 def _with_inlined(frame: ShownFrame, code: Code) -> list[ShownFrame]:

@@ -7,7 +7,7 @@ A core file and a live process are targets (:mod:`sframe_unwind.process.core_tar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import CfiMatch
@@ -15,6 +15,17 @@ from sframe_unwind.process.base import Thread
 from sframe_unwind.source.debug_info import Place
 from sframe_unwind.unwind.modules import Modules
 from sframe_unwind.unwind.walk import Frame
+
+if TYPE_CHECKING:
+    from sframe_unwind.code.rows.at_address import CodeRows
+
+
+class PlacedCode(NamedTuple):
+    """The rows that the machine code of a file gives, and where the file is loaded."""
+
+    rows: CodeRows
+    bias: int
+    """Address in memory minus address in the file."""
 
 
 class SymbolMatch(NamedTuple):
@@ -48,6 +59,12 @@ class UnwindableCode(Protocol):
 
     def may_be_trampoline(self, pc: int) -> bool:
         """Return whether the code at an address can be a signal trampoline; ``False`` saves a read of memory."""
+
+    def code_rows(self, pc: int) -> PlacedCode | None:
+        """Return the rows that the machine code at a lookup address gives.
+
+        ``None``: its file is not known, or the extra ``code`` is not installed.
+        """
 
 
 class NamedObject(Protocol):

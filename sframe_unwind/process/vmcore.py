@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Callable, NamedTuple, Protocol
 
 from sframe_unwind.address import Range, find_range
@@ -18,11 +19,12 @@ from sframe_unwind.kernel.tasks import TaskList
 from sframe_unwind.kernel.types import KernelError, Type, Types
 from sframe_unwind.memory import lazy_memory
 from sframe_unwind.process.base import Thread
+from sframe_unwind.process.by_code import rows_of_file
 from sframe_unwind.process.cfi import ObjectCfi
 from sframe_unwind.process.elf_file import ElfFile
 from sframe_unwind.process.live_kernel import KCORE
 from sframe_unwind.process.stacks import walk
-from sframe_unwind.process.target import SymbolMatch, UnwoundThread
+from sframe_unwind.process.target import PlacedCode, SymbolMatch, UnwoundThread
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.source.debug_info import Place
 from sframe_unwind.unwind.modules import Module, Modules
@@ -36,11 +38,11 @@ class LoadedModule(NamedTuple):
 
     name: str
     path: str
-    """Of its file; empty: not found."""
+    """Path of its file; empty: the file was not found."""
     addresses: Mapping[str, int]
-    """Those of its sections in memory, by name."""
+    """The addresses of its sections in memory, by name."""
     ranges: tuple[Range, ...]
-    """Where it is in memory."""
+    """The ranges of memory in which it is loaded."""
 
 
 class KernelProgram(Protocol):
@@ -67,10 +69,11 @@ class KernelProgram(Protocol):
 class KernelObject:
     """The kernel, or one of its modules.
 
-    :param file: its file, which says how long the sections are; ``None``: not found.
-    :param ranges: where a module is in memory, which serves in place of the file.
-    :param addresses: those of the sections in memory, by name.
-    :param bias: what is subtracted from an address to show it: how far the kernel was moved, or the module's address.
+    :param file: its file, which has the sizes of the sections; ``None``: it was not found.
+    :param ranges: the ranges of memory in which a module is loaded, which are used if there is no file.
+    :param addresses: the addresses of the sections in memory, by name.
+    :param bias: the number that is subtracted from an address to show it: the distance by which the kernel was moved,
+        or the address of the module.
     :param lines: whether source lines are wanted.
     """
 
@@ -105,6 +108,12 @@ class KernelObject:
     def places(self, pc: int) -> list[Place]:
         """Return the inlined functions and the function at an address, innermost first, with their lines."""
         return self._program.places(pc) if self._lines else []
+
+    @cached_property
+    def code_rows(self) -> PlacedCode | None:
+        """The rows that its machine code gives; ``None``: see :func:`sframe_unwind.process.by_code.rows_of_file`."""
+        rows = rows_of_file(self.file, self.file.symbols) if self.file is not None else None
+        return None if rows is None else PlacedCode(rows, self.bias)
 
     def _code(self) -> list[tuple[int, int]]:
         if self.file is None:
@@ -156,8 +165,15 @@ class KernelCode:
         """Return the kernel's CFI for a lookup address.  The CFI of modules is not read: their files are not linked."""
         return self._cfi.at(pc) if self.find(pc) is self._main else None
 
+    def code_rows(self, pc: int) -> PlacedCode | None:
+        """Return the rows that the kernel's machine code at a lookup address gives.
+
+        Modules have none: their files are not linked.
+        """
+        return self._main.code_rows if self.find(pc) is self._main else None
+
     def prefers_cfi(self, pc: int) -> bool:  # noqa: ARG002
-        """Return ``False``: kernels are read to see what an SFrame unwinder gives."""
+        """Return ``False``: the stacks of kernels are shown as an SFrame unwinder finds them."""
         return False
 
     def is_code(self, pc: int) -> bool:

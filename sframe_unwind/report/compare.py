@@ -9,6 +9,7 @@ from typing import Any, Callable, NamedTuple
 from sframe_unwind.errors import counted
 from sframe_unwind.report.columns import aligned
 from sframe_unwind.report.stack import GENERATED, ShownFrame, Stack
+from sframe_unwind.unwind.code_match import CODE
 from sframe_unwind.unwind.walk import SFRAME
 
 
@@ -18,7 +19,7 @@ class ByCode(NamedTuple):
     verdict: str
     """``proved``, ``wrong`` or ``unknown``."""
     text: str
-    """What is wrong, or why it is unknown; may be empty."""
+    """The error, or the reason why the verdict is unknown; may be empty."""
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.text}" if self.text else self.verdict
@@ -98,10 +99,8 @@ class Comparison(NamedTuple):
                 return f"wrong by the code at frame {level}: {pair.code.text}"
         return ""
 
-    @property
-    def by_sframe(self) -> int:
-        """The number of frames that agree and that SFrame unwound; the debugger's own unwinder unwound the others."""
-        names = (SFRAME, GENERATED)
+    def agreeing_by(self, *names: str) -> int:
+        """Return the number of frames that agree and that one of some unwinders unwound."""
         return sum(
             pair.agrees is True and pair.sframe is not None and pair.sframe.unwinder in names for pair in self.pairs
         )
@@ -159,13 +158,14 @@ def summary(comparisons: Sequence[Comparison]) -> str:
 def _agreement(comparisons: Sequence[Comparison]) -> str:
     """Return how many frames agree and how many cannot be compared, given that none differs."""
     pairs = [pair for comparison in comparisons for pair in comparison.pairs]
-    frames, by_sframe = (
-        sum(pair.agrees is True for pair in pairs),
-        sum(comparison.by_sframe for comparison in comparisons),
-    )
+    frames = sum(pair.agrees is True for pair in pairs)
+    by_sframe = sum(comparison.agreeing_by(SFRAME, GENERATED) for comparison in comparisons)
+    by_code = sum(comparison.agreeing_by(CODE) for comparison in comparisons)
     text = counted(frames, "frame agrees", "frames agree")
     if by_sframe != frames:
         text += f", {by_sframe} of them by SFrame"
+    if by_code:
+        text += f", {by_code} by the machine code"
     unknown = [pair for pair in pairs if pair.unknown]
     if unknown:
         names = list(dict.fromkeys(name for pair in unknown for name in pair.unknown))

@@ -10,11 +10,12 @@ from __future__ import annotations
 import ctypes
 import functools
 import re
-import select
-import subprocess
 import sys
 from contextlib import suppress
-from typing import Callable
+from typing import TYPE_CHECKING, Callable
+
+if TYPE_CHECKING:  # few names need another process
+    import subprocess
 
 _LIBRARY = "libstdc++.so.6"
 _LONGEST = 4096
@@ -57,6 +58,9 @@ class _Process:
         self._running: subprocess.Popen[bytes] | None = None
 
     def demangle(self, name: str) -> str:
+        import select
+        import subprocess
+
         if self._running is None or self._running.poll() is not None:
             with suppress(OSError):
                 self._running = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Formats a whole section as text in the notation of ``readelf --sframe``, and as JSON.
+"""Formats a whole section as text in the notation of ``readelf --sframe``; ``dump_json`` formats it as JSON.
 
 The output is yielded in pieces, because the dump of a program is larger than the program.  Functions that cannot be
 decoded are reported and marked as malformed (JSON: left out).
@@ -6,7 +6,6 @@ decoded are reported and marked as malformed (JSON: left out).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Callable
@@ -14,6 +13,7 @@ from typing import Callable
 from sframe_unwind.errors import FormatError
 from sframe_unwind.report.notation import Cells, Notations, attributes, start_column
 from sframe_unwind.sframe.constants import FdeType, Flag, PcType
+from sframe_unwind.sframe.fde import Fde
 from sframe_unwind.sframe.fre import most_rows
 from sframe_unwind.sframe.rules import RuleTable
 from sframe_unwind.sframe.section import Section
@@ -25,10 +25,13 @@ Report = Callable[[FormatError], None]
 Numbers = Mapping[int, Sequence[int]]
 """Numbers of functions, by the number of their table in the file, ascending."""
 
-_LARGEST_ADDRESS = (1 << 64) - 1
+_KEPT_TEMPLATES = 1 << 12
+"""Maximum number of functions with different texts of rows whose text is kept: some 400 bytes each."""
+LARGEST_ADDRESS = (1 << 64) - 1
+"""Addresses are shown modulo the next number."""
 
 
-class _Reader:
+class Reader:
     """Reads the functions of one table and formats their rows.  It formats each distinct row once.
 
     :param tail: formats a row without its address.
@@ -41,6 +44,32 @@ class _Reader:
         self._tails = {kind: _Tails(table, kind, tail) for kind in FdeType}
         # Functions can share rows.  Without a limit, a damaged section could make the output grow quadratically.
         self._budget = most_rows(table.header.fre_size, table.header.num_fdes)
+        self._plain = table.plain_rows()
+        self._interpreters = list(self._tails.values())
+        self._templates: dict[tuple[int, int, tuple[str, ...]], str] = {}
+
+    def plain_text(self, number: int, start: int, size: int) -> str | None:
+        """Return the text of a function; ``None``: it is in a mask FDE, malformed, or at the end of the address space.
+
+        Functions with equal attributes and rows share a text in which only the numbers are filled in.
+
+        :param start: address of its first byte.
+        :param size: in bytes.
+        """
+        found = self._plain.read_with_kind(number, self._interpreters)
+        if found is None:
+            return None
+        kind, starts, tails = found
+        if not 0 <= start <= LARGEST_ADDRESS - (starts[-1] if starts else 0) or len(starts) > self._budget:
+            return None
+        self._budget -= len(starts)
+        key = *kind, tuple(tails)
+        template = self._templates.get(key)
+        if template is None:
+            if len(self._templates) == _KEPT_TEMPLATES:
+                self._templates.clear()
+            template = self._templates[key] = _template(self._table.function(number).fde, tails)
+        return template % (number, start, size, *[start + offset for offset in starts])
 
     def function(self, number: int) -> Function | None:
         try:
@@ -100,34 +129,50 @@ def to_text(sections: Iterable[Section], report: Report, only: Numbers | None = 
         if not section.tables:
             yield "  empty\n"
         for table in section.tables:
-            yield from _table_text(table, report, _chosen(table, next(tables), only))
+            yield from _table_text(table, report, chosen(table, next(tables), only))
         if section.rest is not None:
             report(section.rest)
 
 
-def _chosen(table: Table, place: int, only: Numbers | None) -> Sequence[int]:
+def chosen(table: Table, place: int, only: Numbers | None) -> Sequence[int]:
     return range(len(table)) if only is None else only.get(place, ())
 
 
 def _table_text(table: Table, report: Report, numbers: Sequence[int]) -> Iterator[str]:
     yield "\n".join(_header_lines(table)) + "\n\n  Function Index :\n"
-    reader = _Reader(table, str, report)
+    reader = Reader(table, str, report)
+    starts, sizes = table.extents()
     for number in numbers:
-        function = reader.function(number)
-        if function is None:
-            yield f"\n    func idx [{number}]: malformed\n"
-            continue
-        fde = function.fde
-        mask = fde.pc_type is PcType.MASK
-        repetition = f", repetition = {fde.repetition_size} bytes" if mask else ""
-        title = f"\n    func idx [{number}]: pc = {function.start & _LARGEST_ADDRESS:#x}, size = {fde.size} bytes"
-        title += attributes(fde) + repetition + "\n"
-        rows = reader.rows(function)
-        if rows is None:
-            yield f"{title}    malformed\n"
-            continue
-        lines = [f"    {address & _LARGEST_ADDRESS:016x}  {tail}\n" for address, tail in rows]
-        yield f"{title}    {start_column(fde):<16}CFA       FP        RA\n{''.join(lines)}"
+        yield reader.plain_text(number, starts[number], sizes[number]) or _function_text(reader, number)
+
+
+def _function_text(reader: Reader, number: int) -> str:
+    """Return the text of a function of any kind."""
+    function = reader.function(number)
+    if function is None:
+        return f"\n    func idx [{number}]: malformed\n"
+    fde = function.fde
+    numbers = number, function.start & LARGEST_ADDRESS, fde.size
+    rows = reader.rows(function)
+    if rows is None:
+        return _title(fde) % numbers + "    malformed\n"
+    addresses = (address & LARGEST_ADDRESS for address, _ in rows)
+    return _template(fde, [tail for _, tail in rows]) % (*numbers, *addresses)
+
+
+def _template(fde: Fde, tails: Iterable[str]) -> str:
+    """Return the text of a function, without its number, start address, size, and the addresses of its rows.
+
+    :param tails: the texts of the rows.
+    """
+    columns = f"    {start_column(fde):<16}CFA       FP        RA\n"
+    return _title(fde) + columns + "".join([f"    %016x  {tail}\n" for tail in tails])
+
+
+def _title(fde: Fde) -> str:
+    """Return the line above the rows of a function, without number, start address and size."""
+    repetition = f", repetition = {fde.repetition_size} bytes" if fde.pc_type is PcType.MASK else ""
+    return f"\n    func idx [%d]: pc = %#x, size = %d bytes{attributes(fde)}{repetition}\n"
 
 
 def _header_lines(table: Table) -> list[str]:
@@ -147,65 +192,3 @@ def _header_lines(table: Table) -> list[str]:
     if header.aux_size:
         lines.append(f"    Auxiliary header: {header.aux_size} bytes")
     return [*lines, f"    Num FDEs: {header.num_fdes}", f"    Num FREs: {header.num_fres}"]
-
-
-def to_json(file: str, sections: Iterable[Section], report: Report, only: Numbers | None = None) -> Iterator[str]:
-    """Yield the JSON of the sections of a file in pieces, with one entry per header and one line per function.
-
-    :param only: the numbers of the functions to show; ``None``: all.
-    """
-    tables = count()
-    yield f'{{"file": {json.dumps(file)}, "sections": ['
-    separator = "\n"
-    for section in sections:
-        for table in section.tables:
-            yield separator
-            yield from _table_json(section, table, report, _chosen(table, next(tables), only))
-            separator = ",\n"
-        if section.rest is not None:
-            report(section.rest)
-    yield "\n]}\n"
-
-
-def _table_json(section: Section, table: Table, report: Report, numbers: Sequence[int]) -> Iterator[str]:
-    header = table.header
-    fields = {
-        "address": section.address + table.offset,
-        "size": header.total_size,
-        "version": header.version,
-        "abi": table.arch.name,
-        "flags": [flag.name for flag in Flag if flag in header.flags],
-        "fixed_ra_offset": header.fixed_ra_offset,
-        "fixed_fp_offset": header.fixed_fp_offset,
-    }
-    yield f'{json.dumps(fields)[:-1]}, "functions": ['
-    reader = _Reader(table, _row_json, report)
-    separator = "\n"
-    for number in numbers:
-        function = reader.function(number)
-        rows = reader.rows(function) if function else None
-        if function and rows is not None:
-            joined = ", ".join([f'{{"start": {address & _LARGEST_ADDRESS}, {tail}' for address, tail in rows])
-            yield f'{separator}{_function_json(function)[:-1]}, "rows": [{joined}]}}'
-            separator = ",\n"
-    yield "]}"
-
-
-def _function_json(function: Function) -> str:
-    fde = function.fde
-    return json.dumps(
-        {
-            "start": function.start & _LARGEST_ADDRESS,
-            "size": fde.size,
-            "type": fde.fde_type.name.lower(),
-            "pc_type": fde.pc_type.name.lower(),
-            "repetition_size": fde.repetition_size,
-            "signal": fde.signal,
-            "pauth_key": fde.pauth_key.name.lower(),
-        }
-    )
-
-
-def _row_json(cells: Cells) -> str:
-    """Return the members of a row's JSON object after ``start``, with the closing brace."""
-    return json.dumps({**cells._asdict(), "ra_signed": cells.ra_signed, "ra_undefined": cells.ra_undefined})[1:]

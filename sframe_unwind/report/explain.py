@@ -11,6 +11,7 @@ from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.report.notation import cells_of, describe_register_rule, describe_rule
 from sframe_unwind.sframe.constants import FdeType, PauthKey, PcType
 from sframe_unwind.sframe.table import Match
+from sframe_unwind.unwind.code_match import CodeMatch
 from sframe_unwind.unwind.modules import Found, Module, Modules, NoData
 from sframe_unwind.unwind.run_time_match import RunTimeMatch
 from sframe_unwind.unwind.step import step
@@ -41,8 +42,8 @@ def explain(modules: Modules, pc: int, name: str, context: FrameContext | None) 
     if not isinstance(result, Found):
         return [*lines, f"not usable: {result.error} ({result.module.name})"]
     match, arch = result.match, modules.arch
-    if isinstance(match, RunTimeMatch):
-        lines += _procedure(match)
+    if isinstance(match, (RunTimeMatch, CodeMatch)):
+        lines += _procedure(match) if isinstance(match, RunTimeMatch) else _by_code(match, result.module)
         sentences = [*describe_rule(result.rule, arch), *_others(result.rule, arch)]
         lines += [f"{head:<7}{sentence}" for head, sentence in zip(("rule:", *[""] * len(sentences)), sentences)]
     else:
@@ -68,6 +69,15 @@ def _procedure(match: RunTimeMatch) -> list[str]:
         f"code:  {procedure.name or 'without a name'}, {procedure.start:#x} to {procedure.end:#x}",
         f"       {procedure.described}",
         f"row:   from +{match.row_start:#x}",
+    ]
+
+
+def _by_code(match: CodeMatch, module: Module) -> list[str]:
+    function = match.function
+    return [
+        f"code:  {function.start:#x} to {function.end:#x} in {module.name}, which no SFrame and no CFI describes",
+        f"       start: {function.found_by}",
+        f"       {match.basis}",
     ]
 
 

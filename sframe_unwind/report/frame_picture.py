@@ -35,7 +35,7 @@ class Slot(NamedTuple):
     label: str
     """The contents."""
     is_saved: bool
-    """A table tells that something is saved there."""
+    """Whether a register or the return address is saved there, according to a table."""
 
 
 class Picture(NamedTuple):
@@ -47,9 +47,9 @@ class Picture(NamedTuple):
     slots: tuple[Slot, ...]
     """From the highest address down."""
     marks: tuple[tuple[int, str], ...]
-    """Addresses relative to the register, and what points there: the CFA of each table, SP and FP."""
+    """Addresses relative to the register, each with the pointers to it: the CFA of each table, SP, FP."""
     elsewhere: tuple[str, ...]
-    """What is in registers, or at a place that the register does not determine, in words."""
+    """In words, the values that are in registers, or at places whose distance from the register is not known."""
 
 
 def pictures(rules: Sequence[PlacedRule], arch: Arch) -> list[Picture]:
@@ -73,7 +73,7 @@ class _Drawing:
         self._rules = rules
         self._arch = arch
         self._contents: dict[int, dict[str, list[str]]] = {}
-        """By address and contents: the tables that say so."""
+        """By address and contents, the tables with these contents."""
         self._elsewhere: dict[str, list[str]] = {}
         self._cfas: dict[int, list[str]] = {}
         for placed in rules:
@@ -118,7 +118,7 @@ class _Drawing:
         )
 
     def _by(self, tables: list[str]) -> str:
-        """Return the tables that say something, in words; empty: all of them do."""
+        """Return the names of some tables in words; empty: these are all tables."""
         return "" if len(tables) == len(self._rules) or _ANY in tables else f" by {' and '.join(tables)}"
 
     def _slots(self) -> Iterator[Slot]:
@@ -163,7 +163,7 @@ def _offset(name: str, offset: int) -> str:
 
 
 def _marks(picture: Picture, low: int, high: int, at: int) -> str:
-    """Return what points to an address in ``[low, high)``, as the end of a line."""
+    """Return the names of the pointers to addresses in ``[low, high)``, as the end of a line."""
     found = [text + (f"{mark - at:+d}" if mark != at else "") for mark, text in picture.marks if low <= mark < high]
     return f" <-- {', '.join(found)}" if found else ""
 

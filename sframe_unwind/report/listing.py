@@ -37,7 +37,7 @@ class SourceLine(NamedTuple):
 
 
 class Extra(NamedTuple):
-    """What only few rows have; most rows share one empty object."""
+    """The parts that only few rows have; most rows share one empty object."""
 
     labels: tuple[str, ...] = ()
     """Symbols at the instruction, other than that of the function."""
@@ -58,7 +58,7 @@ class Row(NamedTuple):
     """One instruction, or a place inside an instruction where a row of unwind data begins."""
 
     address: int
-    """As tools show it: in an object file, the offset in the section."""
+    """Its address as tools show it: in an object file, the offset in the section."""
     raw: bytes
     """Its bytes; empty: a place inside the instruction before."""
     text: str
@@ -66,7 +66,7 @@ class Row(NamedTuple):
     rules: tuple[RuleCells | None, ...]
     """The rule of each column at the instruction; ``None``: there is none."""
     begins: int
-    """Bit N is set: a row of column N begins here, or its rule is not that of the instruction before."""
+    """Bit N is set if a row of column N begins here, or its rule is not that of the instruction before."""
     extra: Extra = PLAIN
 
 
@@ -85,7 +85,7 @@ class Listing(NamedTuple):
     columns: tuple[str, ...]
     """The titles of the columns of :attr:`Row.rules`."""
     data: tuple[str, ...]
-    """Of SFrame and DWARF CFI: where the rules come from, or why there are none."""
+    """For each column, the source of its rules, or the reason why there are none."""
     rows: Sequence[Row]
 
     @property

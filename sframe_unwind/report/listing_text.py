@@ -35,7 +35,7 @@ _NOTE_STYLES = {DIFFERS: "wrong", WRONG: "wrong", UNKNOWN: "unknown", ODD: "unkn
 
 
 class Format(NamedTuple):
-    """What the text shows."""
+    """The parts of a listing that the text shows."""
 
     style: Style = PLAIN_STYLE
     raw: bool = False

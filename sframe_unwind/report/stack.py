@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from sframe_unwind.report.terminal import shortened
+from sframe_unwind.unwind.code_match import CODE, CodeMatch
 from sframe_unwind.unwind.modules import Found, Modules
 from sframe_unwind.unwind.walk import SFRAME, STUB_CODE
 
@@ -22,6 +23,8 @@ _SHORTEST_NAME = 12
 def by_sframe(address: int, modules: Modules) -> str:
     """Return the name of the unwinder for a frame that was unwound by the row for a lookup address, or by its code."""
     found = modules.results[address]
+    if isinstance(found, Found) and isinstance(found.match, CodeMatch):
+        return CODE
     if isinstance(found, Found) and found.is_refuted:
         return STUB_CODE
     module = modules.find(address)

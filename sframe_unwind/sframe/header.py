@@ -142,7 +142,7 @@ def decode(data: Data, offset: int = 0) -> Header:
 
 
 def read(data: Data, offset: int) -> tuple[ByteOrder, tuple[int, ...]]:
-    """Return byte order and fields of a header, in the order of :class:`Header`, with any values.
+    """Return byte order and fields of a header, in the order of :class:`Header`; the values are not checked.
 
     A header of an unknown version is read like one of the newest.
 

@@ -32,13 +32,12 @@ def listed_functions(sections: Iterable[Section], malformed: list[Malformed] | N
     """
     for part in (part for section in sections for part in section.tables):
         rows, limit = 0, most_rows(part.header.fre_size, part.header.num_fdes)
-        for number in range(len(part)):
+        for number, (start, size) in enumerate(zip(*part.extents())):
             try:
-                function = part.function(number)
+                function = part.function_at(start, number)
             except FormatError as error:
                 if malformed is None:
                     raise
-                start, size = part.extent(number)
                 malformed.append(Malformed(start, start + size, str(error)))
                 continue
             rows += function.fde.num_rows

@@ -46,20 +46,26 @@ class PlainRows:
         :param interpreters: for each :class:`sframe_unwind.sframe.constants.FdeType`, the interpreter of its rows.
         :returns: ``None``: the function is malformed, or in a mask FDE.
         """
+        found = self.read_with_kind(number, interpreters)
+        return None if found is None else found[1:]
+
+    def read_with_kind(
+        self, number: int, interpreters: Sequence[RowInterpreter[Interpreted]]
+    ) -> tuple[tuple[int, int], list[int], list[Interpreted]] | None:
+        """Return the fields info and info2 of a function, and what :meth:`read` returns."""
         try:
             _, _, rows_offset, num_rows, info, info2, _, _ = self._entries.fields(number)
-            kind, fde_type = info & (PC_TYPE | FRE_TYPE), info2 & FDE_TYPE
-            if kind >= len(ADDRESS_SIZES) or fde_type >= len(interpreters):
+            size, fde_type = info & (PC_TYPE | FRE_TYPE), info2 & FDE_TYPE
+            if size >= len(ADDRESS_SIZES) or fde_type >= len(interpreters):
                 return None
         except FormatError:
             return None
-        first, layout = self._fres + rows_offset, self._layouts[kind]
         starts, rows, stop = read_rows(
             data=self._data,
-            offset=first,
+            offset=self._fres + rows_offset,
             limit=self._fres_end,
             count=num_rows,
-            layout=layout,
+            layout=self._layouts[size],
             interpret=interpreters[fde_type],
         )
-        return (starts, rows) if stop is None and starts == sorted(starts) else None
+        return ((info, info2), starts, rows) if stop is None and starts == sorted(starts) else None

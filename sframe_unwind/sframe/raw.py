@@ -1,7 +1,7 @@
-"""Reads FDEs and FREs as they are stored (V2 errata 1, 2.3 and 2.4; version 3), with any values.
+"""Reads FDEs and FREs as they are stored (V2 errata 1, 2.3 and 2.4; version 3); only their extents are checked.
 
-The decoders of :mod:`~sframe_unwind.sframe.fde` and :mod:`~sframe_unwind.sframe.fre` reject invalid data; ``lint``
-needs the rest of the data, too.
+:mod:`~sframe_unwind.sframe.fde` and :mod:`~sframe_unwind.sframe.fre` decode the fields and reject invalid values.
+``lint`` reads invalid entries and rows with this module.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ _START = {
     for version, layout in FDE_LAYOUTS.items()
     for order, mark in STRUCT_MARKS.items()
 }
+"""The first two fields of an entry, start and size, by version and byte order."""
 
 ATTRIBUTES = "HBBB"
 """The fields of the attribute record of version 3: number of rows, info, info2 and repetition size.
@@ -33,13 +34,14 @@ ADDRESS_SIZES = (1, 2, 4)
 """Size of the start address of a row in bytes, by FRE type (V2 errata 1, 2.3.3)."""
 
 FRE_TYPE, PC_TYPE, PAUTH_KEY, SIGNAL = 0xF, 0x10, 0x20, 0x80
-"""Masks of the bits of info (V2 errata 1, 2.3.1).  Only version 3 defines the mark of a signal trampoline."""
+"""Masks of the bits of info (V2 errata 1, 2.3.1).  Only version 3 has the last one, for signal trampolines."""
 FDE_TYPE = 0x1F
 """Mask of the bits of info2 (version 3)."""
 
 WORD_SIZES = (1, 2, 4)
 """Size of a data word in bytes, by bits 5 and 6 of the info byte; the value 3 is invalid (V2 errata 1, 2.4.1)."""
-INVALID_SIZE = 1 << 62  # beyond every section: one comparison finds the invalid size and rows that are too long
+# Larger than any section, so the check of the end of a row also rejects the invalid size.
+INVALID_SIZE = 1 << 62
 WORDS_SIZE = tuple(
     (info >> 1 & 0xF) * WORD_SIZES[info >> 5 & 3] if info >> 5 & 3 < 3 else INVALID_SIZE for info in range(256)
 )
@@ -51,8 +53,8 @@ Interpreted = TypeVar("Interpreted", covariant=True)
 class RowInterpreter(Protocol[Interpreted]):
     """Converts the bytes of a row, without its start address, to the form that the caller needs.
 
-    It is a mapping and not a function because a program has a few dozen distinct rows: with a ``dict`` that computes
-    missing values, a repeated row costs one dictionary lookup.
+    The interpreter is a mapping and not a function because a program repeats a few dozen distinct rows: a ``dict`` that
+    computes missing values converts each distinct row once, and then only looks it up.
     """
 
     def __getitem__(self, row: bytes, /) -> Interpreted: ...
@@ -80,14 +82,14 @@ class RawFde(NamedTuple):
     info2: int
     """0 before version 3."""
     repetition_size: int
-    """In version 1, which has no such field, the size of its PLT entries in a mask FDE, and otherwise 0."""
+    """In version 1, which does not store it: :data:`PLT_ENTRY_SIZE_V1` in a mask FDE, else 0."""
     info_offset: int
     """Section offset of :attr:`info`, in bytes.  In version 3, info2 and the repetition size follow it, and the
     number of rows precedes it."""
 
     @property
     def fre_type(self) -> int:
-        """0 to 2; others are unknown."""
+        """The FRE type: 0 to 2; other values are not defined."""
         return self.info & FRE_TYPE
 
     @property
@@ -97,7 +99,7 @@ class RawFde(NamedTuple):
 
     @property
     def fde_type(self) -> int:
-        """0 default, 1 flexible; others are unknown."""
+        """The FDE type: 0 is default, 1 is flexible; other values are not defined."""
         return self.info2 & FDE_TYPE
 
     @property
@@ -107,7 +109,7 @@ class RawFde(NamedTuple):
 
 
 class RawFdes:
-    """The entries under one header.  Layouts are chosen once, by version and byte order.
+    """Reads the entries under one header.
 
     :param data: the whole section.
     :param base: section offset of the header, in bytes.
@@ -120,13 +122,13 @@ class RawFdes:
         self.entry_size = FDE_SIZES[version]
         """Size of an entry in bytes."""
         self.start = _START[version, header.byteorder]
-        """Start (signed) and size (unsigned) of an entry.  A search needs no other field."""
+        """Reads the start (signed) and the size (unsigned) of an entry, the only fields that a search needs."""
         self._data = data
         features, entry = FEATURES[version], struct.Struct(mark + FDE_LAYOUTS[version])
         self._unpack, self._read_size = entry.unpack, entry.size
         self._unpack_attributes = struct.Struct(mark + ATTRIBUTES).unpack if features.attributes else None
         self._absent = () if features.repetition_size else (0,)
-        """The fields that the version does not have."""
+        """The repetition size, if the version does not store it."""
         self._fres = base + header.fres_start
         self._fres_end = base + header.fres_end
 
@@ -139,7 +141,10 @@ class RawFdes:
         return RawFde(*self.fields(index))
 
     def fields(self, index: int) -> tuple[int, int, int, int, int, int, int, int]:
-        """Read the fields of a :class:`RawFde`, in half the time of making one; see :meth:`read` for exceptions."""
+        """Read the fields of a :class:`RawFde` as a plain tuple, which takes half the time of :meth:`read`.
+
+        :raises FormatError: as :meth:`read`.
+        """
         offset = self.first + index * self.entry_size
         entry = self._data[offset : offset + self._read_size]
         if len(entry) != self._read_size:
@@ -166,7 +171,7 @@ class RawFdes:
 
 
 class StopReason(Enum):
-    """Why no more rows can be read."""
+    """Why a row, and therefore all rows after it, cannot be read."""
 
     STARTS_OUTSIDE = "it starts after the limit"
     ENDS_OUTSIDE = "its data words end after the limit"
@@ -182,9 +187,9 @@ class Stop(NamedTuple):
     offset: int
     """Section offset of the row, in bytes."""
     info_offset: int
-    """Section offset of its info byte."""
+    """Section offset of its info byte, in bytes."""
     error: FormatError | None = None
-    """The error of the interpreter."""
+    """The error that the interpreter raised; only for :attr:`StopReason.MEANING`."""
 
 
 def read_rows(
@@ -195,7 +200,7 @@ def read_rows(
     layout: tuple[int, ByteOrder],
     interpret: RowInterpreter[Interpreted],
 ) -> tuple[list[int], list[Interpreted], Stop | None]:
-    """Read the rows of one function, in any order of their start addresses.
+    """Read the rows of one function in the order in which they are stored, whether or not their start addresses rise.
 
     :param data: the whole section.
     :param offset: section offset of the first row, in bytes.

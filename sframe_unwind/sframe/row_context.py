@@ -1,4 +1,4 @@
-"""The properties besides its own bytes that the meaning of a row depends on, for default and for flexible FDEs."""
+"""The fields of the header on which the meaning of a row depends, in default and in flexible FDEs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The column of the machine code: the rule that the code proves at each instruction, and what it refutes."""
+"""Makes the column of the machine code: the rules that the code proves or refutes at each instruction."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FunctionByCode(NamedTuple):
     """By the address from which on it is unknown whether a rule is right."""
 
     def cells(self, at: int, by_table: Sequence[RuleCells | None]) -> RuleCells | None:
-        """Return the rule of the code at an instruction: for each value, that of the table that the code proves.
+        """Return the rule of the code at an instruction: for each value, the rule of a table that the code proves.
 
         ``None``: there is no verdict, as in padding.
 

@@ -30,7 +30,7 @@ _new = tuple.__new__
 
 
 class Options(NamedTuple):
-    """What listings have."""
+    """The optional parts of listings."""
 
     source: SourceLines | None = None
     """``None``: no lines of source."""
@@ -54,7 +54,7 @@ class ShownFile:
         self._code = sorted(_code(binary, section) for section in binary.sections if section.flags & SHF_EXECINSTR)
         self._cells: dict[Rule, RuleCells] = {}
         self._offset = 0
-        """What is added to an address as tools show it, to get the one that the layout gives."""
+        """The number that is added to an address as tools show it, to get the address in the layout."""
 
     def listing(self, part: CodeRange, options: Options = Options()) -> Listing:  # noqa: B008  # it cannot change
         """Return the listing of a function.
@@ -178,7 +178,7 @@ class _Rows:
             yield from found.of(code.part(low, high), low - base)
 
     def _changes(self) -> dict[int, int]:
-        """Return the addresses at which a column has a row, and which columns do as bits."""
+        """Return the addresses at which rows begin, each with a bit for each column whose row begins there."""
         start, end = self._part
         found: dict[int, int] = {}
         for bit, column in enumerate(self._columns):

@@ -69,7 +69,7 @@ class Functions:
         return CodeRange(start, min(self._next_start(start), limit))
 
     def _next_start(self, address: int) -> int:
-        """Return where the next symbol or entry begins after an address; it is beyond all code if there is none."""
+        """Return the start of the next symbol or entry after an address; beyond all code if there is none."""
         entry = bisect_right(self._described, (address, _BEYOND))
         following = [self._described[entry][0]] if entry < len(self._described) else []
         symbol = self.symbols.next_start(address)

@@ -12,7 +12,7 @@ NameOf = Callable[[int], str]
 """Returns the symbol and the offset for an address, as ``main+0x10``; empty: no symbol covers it."""
 
 _PIECE = 8
-"""Number of bytes in a line, if nothing tells where an instruction of a machine with other sizes ends."""
+"""Number of bytes in a line without capstone, if instructions of the machine have different sizes."""
 
 
 _new = tuple.__new__

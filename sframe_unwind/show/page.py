@@ -69,9 +69,9 @@ def page(name: str, file: ShownFile, listings: Iterable[tuple[CodeRange, Listing
 
 
 def _rows(file: ShownFile, part: CodeRange, listing: Listing) -> Iterator[list[Any]]:
-    """Yield the rows: size and text of the instruction, and what only few rows have.
+    """Yield the rows: size and text of the instruction, and the parts that only few rows have.
 
-    A place inside the instruction before has the size 0, and its distance from that instruction.
+    A row for a place inside the instruction before has the size 0, and the distance from that instruction.
     """
     bit = 1 << listing.columns.index(DWARF)
     before = listing.start

@@ -1,4 +1,4 @@
-"""The lines of source to which instructions belong, with their texts where the files are here."""
+"""Finds the lines of source to which instructions belong, with their texts if the source files are here."""
 
 from __future__ import annotations
 

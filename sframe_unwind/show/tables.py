@@ -34,7 +34,7 @@ class Column(NamedTuple):
     rules: list[Rule | None]
     """``None``: there is no row from there on."""
     data: str
-    """Where the rules come from, or why there are none."""
+    """The source of the rules, or the reason why there are none."""
 
     def at(self, pc: int) -> Rule | None:
         """Return the rule for an address; ``None``: there is none."""
@@ -136,7 +136,7 @@ class Tables:
 
 
 def _plain(rule: object) -> Rule | None:
-    """Return a rule of SFrame, which has none of the kinds that only DWARF has."""
+    """Return a rule of SFrame as an :class:`UnwindRule`: other kinds of rules come only from DWARF."""
     assert not isinstance(rule, (SumRule, ScaledRule, str))
     return rule  # type: ignore[return-value]
 

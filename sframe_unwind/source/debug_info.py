@@ -1,8 +1,8 @@
-"""The source places of an address: the line, and the calls of the inlined functions at it.
+"""Finds the source places of an address: its line, and the calls of the functions that were inlined at it.
 
 The debug information is decoded here, not by pyelftools, which makes a Python object of each entry and each row of a
-line number program.  That took 1.2 s and 55 MB for the eight units of a stack of Python 3.13; only a few ranges are
-needed of them, and the rows as numbers.
+line number program.  That took 1.2 s and 55 MB for the eight units of a stack of Python 3.13.  Only a few ranges of
+these units are needed, and their rows only as numbers.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class DebugInfo:
 
     @property
     def lacks(self) -> str:
-        """What the places lack and why, in one line; empty: nothing is known to be missing."""
+        """The data that the places lack, and the reason, in one line; empty: nothing is known to be missing."""
         if self._sections.unreadable:
             return self._sections.unreadable
         what = "its debug information is in other files (.dwo, .dwp), which are not read: inlined functions are missing"

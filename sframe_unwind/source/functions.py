@@ -137,7 +137,8 @@ def _below(unit: Unit, parent: Entry, tag: int, through: frozenset[int] | None) 
     if not parent.abbreviation.has_children:
         return
     data, order, known = unit.data, unit.encoding.byteorder, unit.abbreviations
-    depth, around = 1, [0]  # of the lists of children: of the one at hand, and of those that belong to entries found
+    # The depth of the present list of children, and those of the lists that belong to entries with the tag.
+    depth, around = 1, [0]
     ignored = 0
     """Depth of the entry whose children are skipped; 0: none."""
     try:

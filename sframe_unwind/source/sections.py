@@ -35,6 +35,7 @@ class DebugSections:
             self.mark = "<" if binary.byteorder == "little" else ">"
             """The byte order in formats of :mod:`struct`."""
             self._file_size = binary.size
+            self._is_object = binary.is_object
             self.unreadable = ""
             """Why a section that was read cannot be decompressed; empty: no such section was read."""
             found = [section for section in binary.sections if section.has_contents]
@@ -88,10 +89,11 @@ class DebugSections:
         raise FormatError("a string does not end", offset, name)
 
     def _reading(self, section: SectionHeader) -> _Read:
-        if section.is_compressed or section.name.startswith(_OLD_PREFIX):
+        if self._is_object or section.is_compressed or section.name.startswith(_OLD_PREFIX):
             try:
                 with opened(self._path) as binary:
-                    data = binary.contents(section)
+                    # The references of an object file are in its relocations.
+                    data = binary.relocated(section) if self._is_object else binary.contents(section)
             except FileError as error:
                 self.unreadable = str(error)
                 raise

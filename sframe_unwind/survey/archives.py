@@ -1,8 +1,9 @@
-"""The members of archives, read one after the other from a stream.  Nothing is extracted.
+"""Reads the members of archives one after the other from a stream.  Nothing is extracted.
 
 libarchive reads them (package libarchive-c, and the system's libarchive, which bsdtar and package managers use).  It
-reads tar, cpio, zip and RPM packages with all of their compressions, and no further than necessary.  Python's own
-tarfile keeps extended headers of any size in memory, and rpmfile the whole contents of a package compressed by zstd.
+reads tar, cpio, zip and RPM packages with all of their compressions, and no more of a file than necessary.  Python's
+own tarfile keeps extended headers of any size in memory, and rpmfile the whole contents of a package compressed by
+zstd.
 :mod:`sframe_unwind.elf.archive` reads ``ar`` archives, such as Debian packages.
 """
 
@@ -100,7 +101,7 @@ def members(stream: BinaryIO, budget: Budget) -> Iterator[Member]:
                 yield member
                 unpacked += contents.size
                 if ffi.format_name(pointer) == _RAW:
-                    return  # looking for another member would unpack data that is not wanted
+                    return  # the search for another member would unpack data that is not needed
     except ffi.ArchiveError as error:
         raise _damaged(error) from error
 

@@ -43,7 +43,7 @@ class _Given(NamedTuple):
 
     file: FoundFile
     cost: int
-    """Number of workers that it has ended."""
+    """Number of workers that ended while they examined it."""
     worker: str
     """Address of the worker."""
     future: Any

@@ -18,7 +18,7 @@ _LINKERS = re.compile(r"^(?:Linker: )?(LLD|mold)\b[^\d]*(\d+\.\d+[.\d]*)?")
 _GCC = re.compile(r"^GCC: \(.*\) (\d+\.\d+[.\d]*)")
 _OTHERS = re.compile(r"^.*?\b(clang|rustc|GHC|ldc|flang|zig)\b(?: version)?[ :]*(\d+\.\d+[.\d]*)?", re.IGNORECASE)
 _MOST = 1 << 20
-"""Maximum number of bytes of a section that are searched: names are at its start, and damaged sizes cost no time."""
+"""Maximum number of bytes of a section that are searched, because names are at its start, and a size may be damaged."""
 _LISTED = 4
 """Maximum number of producers of one kind that are named; a file linked from many objects can have dozens."""
 

@@ -15,7 +15,7 @@ from sframe_unwind.survey.store import Store, SurveyRun
 from sframe_unwind.workers import Lost, as_completed, can_fork
 
 TRIES = 2
-"""Maximum number of workers that one file may end."""
+"""Maximum number of workers to try for one file, if they end while they examine it."""
 
 Answer = tuple[FoundFile, Union[Surveyed, Lost]]
 Workers = Callable[[Iterable[FoundFile]], Iterator[Answer]]

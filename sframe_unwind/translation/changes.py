@@ -1,4 +1,4 @@
-"""Two tables of rules for the same code, side by side at each address at which either changes."""
+"""Lists the rules of two tables for the same code, side by side at each address at which either changes."""
 
 from __future__ import annotations
 

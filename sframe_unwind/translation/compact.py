@@ -18,11 +18,11 @@ class Sizes(NamedTuple):
     """Size of the section in bytes, after each technique."""
 
     plain: int
-    """Each function has its own rows."""
+    """The size if each function has its own rows."""
     shared: int
-    """Equal rows are shared, if they may be."""
+    """The size if equal rows are shared, as far as that is permitted."""
     divided: int
-    """Entries also begin and end where the section becomes smallest."""
+    """The size if entries also begin and end where the section becomes smallest."""
 
 
 class Cost(NamedTuple):

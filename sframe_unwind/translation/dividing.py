@@ -1,11 +1,12 @@
 """Chooses where the entries (FDEs) of a table begin and end, so that it takes the fewest bytes.
 
-A search needs the entry for an address, not the function.  An entry can cover several functions and the padding between
-them, or a part of one, and it can begin wherever the rule changes; its rows are counted from there.  This saves
+A search needs the entry for an address, not the function.  So an entry can cover several functions and the padding
+between them, or a part of a function.  It can begin wherever the rule changes; the addresses of its rows count from
+there.  This saves
 
-- entries, where functions are small;
-- rows: functions begin alike and end alike, and entries with the same rows refer to one copy;
-- bytes of row addresses, where functions are large.
+- entries, if functions are small;
+- rows, because many functions begin and end alike, and entries with the same rows refer to one copy;
+- bytes of row addresses, if functions are large.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ IsPadding = Callable[[int, int], bool]
 """``(end of a function, start of the next one)``: returns whether both are in one section of code, and only padding
 is between them."""
 _ROUNDS = 3
-"""Number of rounds.  Each counts anew which rows are shared; a fourth gains a tenth of a percent."""
+"""Number of rounds.  Each round counts anew which rows are shared.  A fourth round would save a tenth of a percent."""
 
 
 class Piece(NamedTuple):
@@ -108,9 +109,9 @@ class _Division:
         self._max_rows = max_rows
         self._rows: list[_Row] = []
         self._runs: list[tuple[int, int, FunctionSpec]] = []
-        """Where the rows of a run begin and end, and its first function."""
+        """The indexes at which the rows of each run begin and end (exclusive), and its first function."""
         self._function_ends: dict[int, int] = {}
-        """Where the rows of a function end, by where they begin."""
+        """Maps the index at which the rows of a function begin to the one at which they end (exclusive)."""
         for run in runs:
             first = len(self._rows)
             for function in run:
@@ -121,7 +122,7 @@ class _Division:
         self._users: Counter[int] = Counter()
         """Number of entries that have the rows of each name."""
         self._names: list[list[int]] = [[] for _ in self._rows]
-        """For each row, the names of the groups of one, two, ... rows from it on, while other groups are the same."""
+        """For each row, the names of the groups of one, two, ... rows from it on, as long as another group is equal."""
         if share:
             self._name_groups()
 
@@ -134,7 +135,7 @@ class _Division:
             if best is None or total < best[0]:
                 best = total, groups
             self._users = Counter(group.name for run in groups for group in run if group.name is not None)
-        assert best is not None  # there is a round
+        assert best is not None  # there is at least one round
         for run, (_, _, function) in zip(best[1], self._runs):
             for group in run:
                 yield self._piece(group, function)

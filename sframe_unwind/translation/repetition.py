@@ -1,4 +1,4 @@
-"""Code whose rules repeat, like those of the entries of a PLT: one mask FDE describes it, however long it is."""
+"""Finds code whose rules repeat, such as the entries of a PLT: one mask FDE can describe such code of any length."""
 
 from __future__ import annotations
 

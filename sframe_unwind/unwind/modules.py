@@ -15,6 +15,7 @@ from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Match, Miss
 from sframe_unwind.unwind.address_cache import AddressCache
 from sframe_unwind.unwind.agreements import Agreements
+from sframe_unwind.unwind.code_match import CodeMatch, ModuleCode
 from sframe_unwind.unwind.run_time_match import RunTimeMatch
 from sframe_unwind.unwind.step import needs_registers
 from sframe_unwind.unwind.stub_rows import proven_rule
@@ -64,6 +65,8 @@ class Module:
         self._load_build_id = load_build_id
         self._load_debug_cfi = load_debug_cfi
         self._load_rewriter = load_rewriter
+        self.load_code: Callable[[], ModuleCode | None] | None = None
+        """Opens the machine code once; ``None``, also as its result: the code is not known."""
         self.generate: Generate | None = None
         """Makes a section if the module has none; set before :attr:`section` is first read."""
         self.is_generated = False
@@ -109,8 +112,10 @@ class Module:
 
     @cached_property
     def debug_cfi(self) -> Sequence[PlacedCfi]:
-        """The ``.debug_frame`` sections of the module's files.  For an address in one of them ``.eh_frame`` does not
-        count: GDB sorts their records before those of ``.eh_frame`` (dwarf2/frame.c).
+        """The ``.debug_frame`` sections of the module's files.
+
+        They take precedence over ``.eh_frame``, because GDB sorts their records before those of ``.eh_frame``
+        (dwarf2/frame.c).
         """
         return self._load_debug_cfi() if self._load_debug_cfi else ()
 
@@ -200,7 +205,7 @@ class Found(NamedTuple):
     """The rule to use: the row's, or where :attr:`is_refuted` the one that the code proves."""
     signal: bool
     """The function is a signal trampoline: the pc of its caller is not a return address."""
-    match: Match | RunTimeMatch
+    match: Match | RunTimeMatch | CodeMatch
     module: Module
     needs_registers: bool
     """The rule needs registers besides SP and FP; see :func:`sframe_unwind.unwind.step.needs_registers`."""
@@ -251,8 +256,7 @@ class Modules:
     :param arch: architecture of the process; SFrame data of another architecture is unusable.
     :param modules: the modules, in any order.
     :param report: called with one line for the user, once for each module with unusable data.
-    :param discover: returns modules that are not among ``modules``.  It is called when no module contains an address;
-        see :meth:`look_again`.
+    :param discover: called when no module contains an address, returns further modules; see :meth:`look_again`.
     :param run_time: the code that the process registered.  Its modules take precedence over ``modules``, because
         run-time code can lie in the data segment of a module.
     :param generate: makes the sections of modules that have none.
@@ -296,7 +300,7 @@ class Modules:
             yield from ((start, end, module) for start, end in module.ranges)
 
     def add(self, modules: Iterable[Module]) -> None:
-        """Add modules that the process has loaded where no module was; what is known of other addresses is kept."""
+        """Add modules that the process has loaded where no module was; the results for other addresses are kept."""
         added = tuple(modules)
         self._given += added
         self.modules = (*self._given, *self._found.values())
@@ -306,7 +310,7 @@ class Modules:
         self._agreements.forget_differences()
 
     def remove(self, modules: Container[Module]) -> None:
-        """Remove modules that the process has unloaded; what is known of other addresses is kept."""
+        """Remove modules that the process has unloaded; the results for other addresses are kept."""
         self._given = tuple(module for module in self._given if module not in modules)
         self._found = {key: module for key, module in self._found.items() if module not in modules}
         self.modules = (*self._given, *self._found.values())

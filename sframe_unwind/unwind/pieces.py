@@ -1,4 +1,4 @@
-"""The rules of a whole SFrame section, with the code that each holds for."""
+"""Lists the rules of a whole SFrame section, each with the range of code for which it holds."""
 
 from __future__ import annotations
 

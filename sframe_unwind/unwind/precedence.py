@@ -1,12 +1,15 @@
 """Decides whether SFrame or DWARF CFI unwinds a frame: the policy of mode ``auto``, of ``backtrace`` and of ``perf``.
 
-A debugger has followed CFI for decades, so SFrame has to have a reason:
+Debuggers have unwound by CFI for decades, so SFrame is used only for a reason.  The first of these rules that fits
+decides:
 
 1. If only one of them describes the address, that one is used.
 2. If both give the same caller, CFI is used: the debugger's own frame has more registers, and places to assign to.
-3. If they differ, the code of a PLT stub decides.  A file that was rewritten after linking has no SFrame to believe;
-   the author of CFI that marks the outermost frame wrote it by hand.  Else the machine code decides, if it proves one
-   rule and refutes the other.  Else CFI is used.
+3. If the code of a PLT stub proves one rule, that one is used.
+4. If the file was rewritten after linking, its SFrame is stale, and CFI is used.
+5. If CFI marks the outermost frame, it is used: such CFI is written by hand.
+6. If the machine code proves one rule and refutes the other, the proved one is used.
+7. Otherwise, CFI is used.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ class Source(Enum):
 
 
 class Reason(Enum):
-    """Why it is used, in words that follow its name and a colon."""
+    """Why that unwind data is used, in words that follow the name of the data and a colon."""
 
     NO_DATA = "neither SFrame nor CFI describes the address"
     NO_CFI = "no CFI describes the address"
@@ -157,7 +160,7 @@ class Precedence:
         return proven is not None and agrees(sframe.rule, proven, arch)
 
     def _by_code(self, pc: int, sframe: Found, cfi: CfiMatch) -> Decision:
-        """Decide by the machine code: the rule that it proves is used, if it refutes the other."""
+        """Decide by the machine code, which must prove one rule and refute the other; otherwise CFI is used."""
         if self._judge is None or sframe.rule.ra_undefined:
             return Decision(Source.CFI, Reason.DIFFER, cfi.rule)
         verdicts = self._judge(sframe, pc, sframe.rule), self._judge(sframe, pc, cfi.rule)

@@ -45,7 +45,7 @@ class _Slot(NamedTuple):
 
 
 class _Round(NamedTuple):
-    """The frames that repeat, in the last of the rounds that were walked."""
+    """The frames of one round of a recursion: the last round that was walked."""
 
     length: int
     """Number of frames."""
@@ -60,7 +60,7 @@ class _Round(NamedTuple):
 def skip_repetition(recent: Sequence[WalkedFrame], arch: Arch, read: ReadMemory) -> tuple[int, Registers]:
     """Return how many frames repeat the recent ones, and the registers of the frame outside them.
 
-    These registers are those that one step for each frame gives.
+    The registers are those that a step for each frame would give.
 
     :param recent: consecutive frames, the outermost last; no signal interrupted one of them.
     :param read: reads the memory of the process.
@@ -96,7 +96,7 @@ def _round(recent: Sequence[WalkedFrame], arch: Arch) -> _Round | None:
 
 
 def _repeats(frame: WalkedFrame, before: WalkedFrame, size: int) -> bool:
-    """Return whether a frame is that of the round before, further out by the size of a round."""
+    """Return whether a frame equals the corresponding frame of the round before, moved by the size of a round."""
     pc, sp, _ = before.registers
     return frame.registers[:2] == (pc, sp + size) and frame.caller.cfa == before.caller.cfa + size
 

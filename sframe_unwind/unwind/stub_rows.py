@@ -59,9 +59,9 @@ def proven_rule(match: Match, pc: int, arch: Arch, read: ReadMemory) -> UnwindRu
 
 
 def rules_of_plt(function: Function, arch: Arch, read: ReadMemory) -> Iterator[Piece]:
-    """Yield the code of a PLT that a row covers, with the results of :func:`proven_rule`, or the rules of the rows.
+    """Yield the code of a PLT in pieces that have one rule: that of :func:`proven_rule`, or else that of the row.
 
-    The pieces of each stub come last one first.
+    The pieces of each stub are yielded in descending order.
 
     :param function: a function for which :func:`is_plt` holds.
     :raises FormatError: a row is malformed.

@@ -46,7 +46,7 @@ def verify_elf(
         raise FileError("no DWARF CFI to compare with")
     found = None
     if plan.dwarf and sections is not None and cfi.ranges():
-        found = Comparison(binary, sections, plan.progress, plan.only)
+        found = Comparison(binary, sections, plan.progress, plan.only, plan.listing)
     problems = tuple(dict.fromkeys(map(str, cfi.problems)))
     verdict = Verdict(
         file=binary.name,

@@ -57,7 +57,7 @@ def check_elf(
 
 
 def checker_of(binary: ElfBinary, sframe: SFrameTable | None, plan: Plan, wanted: frozenset[int]) -> Checker:
-    """Return what checks the functions of a file, by all of its tables.
+    """Return the checker of a file's functions, for all of its tables.
 
     :param sframe: its SFrame; ``None``: it has none.
     :param wanted: addresses for which the results must have verdicts.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from sframe_unwind.address import Range, gaps, merged, overlap
-from sframe_unwind.cfi.records import CfiFunction
+from sframe_unwind.cfi.records import Fde
 from sframe_unwind.cfi.rules import CfiRules, Said, differences
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.cfi import CfiProblem
@@ -44,6 +45,7 @@ class Comparison:
     :param sections: the SFrame.
     :param only: the functions to compare; ``None``: all.
     :param progress: called with the number of functions that have been compared, and with their total number.
+    :param all_names: whether functions that agree have their names, too, which takes a tenth of the time.
     :raises FormatError: the CFI is malformed as a whole, or too many functions claim the same rows or code.
     """
 
@@ -53,8 +55,10 @@ class Comparison:
         sections: list[Section],
         progress: Progress | None = None,
         only: Sequence[Range] | None = None,
+        all_names: bool = True,
     ) -> None:
         self._binary = binary
+        self._all_names = all_names
         self._only = None if only is None else merged(only)
         self._arch = binary.arch
         self._cfi = cfi = binary.cfi
@@ -68,7 +72,9 @@ class Comparison:
         self._malformed: list[Malformed] = []
         self._ranges: list[Range] = []
         described = self._described(sections)
-        code = sum(end - start for start, end in layout.code)
+        for part in (part for section in sections for part in section.tables):
+            for known in part.rules.values():
+                self._rules.share(known.values())
         by_cfi = cfi.ranges()
         by_sframe = [(one.start, one.end) for one in described]
         by_sframe += [(one.start, one.end) for one in self._malformed]
@@ -86,11 +92,16 @@ class Comparison:
         ]
         # Most functions have the same range on both sides.  These ranges need no search among the merged ones, here and
         # in :meth:`_in_part`.
-        only_in_cfi = {key for key in set(by_cfi).difference(by_sframe) if self._is_wanted(*key)}
-        functions += [(key[0], self._dwarf_only(key)) for key in sorted(only_in_cfi) if not overlap([key], covered)]
-        functions += self._in_part(described, covered)
-        self.functions = tuple(function for _, function in sorted(functions, key=lambda pair: pair[0]))
-        self.not_described = code - overlap(layout.code, merged([*covered, *by_cfi]))
+        only_cfi = set(by_cfi).difference(by_sframe)
+        functions += [
+            (key[0], self._dwarf_only(key))
+            for key in sorted(only_cfi)
+            if self._is_wanted(*key) and not overlap([key], covered)
+        ]
+        functions += self._in_part(described, covered, by_cfi)
+        self.functions = tuple(function for _, function in sorted(functions, key=itemgetter(0)))
+        both = merged([*covered, *only_cfi]) if only_cfi else covered
+        self.not_described = sum(end - start for start, end in layout.code) - overlap(layout.code, both)
 
     def _described(self, sections: list[Section]) -> list[table.Function]:
         """Return the functions for which SFrame has rows, by address; record those that cannot be decoded."""
@@ -116,34 +127,31 @@ class Comparison:
         return self._only is None or bool(overlap([(start, end)], self._only))
 
     def _compare(self, function: table.Function) -> Function:
-        key = function.start, function.end
+        key = start, end = function.start, function.end
         differing: list[Compared] = []
-        found = self._cfi.functions(*key)
+        found = self._cfi.fdes(start, end)
         for described in found:
-            if isinstance(described, CfiProblem):
-                return self._function(key, Outcome.NOT_COMPARED, described.why)
             try:
-                dwarf = self._rules.rows(described, *key)
+                dwarf = self._rules.of(described, start, end)
             except FormatError as error:
                 return self._function(key, Outcome.NOT_COMPARED, str(error))
-            differing += self._differing(function, described, dwarf)
+            if described.start == start and described.end == end and unrolled(function, start, end) == dwarf:
+                self.addresses_compared += len(dwarf[0])
+            else:
+                differing += self._differing(function, described, dwarf)
         if not found:
             return self._function(key, Outcome.SFRAME_ONLY, "no CFI")
         if not differing:
             return self._function(key, Outcome.AGREES)
         return self._function(key, Outcome.DISAGREES, lines=tuple(map(self._line, differing)))
 
-    def _differing(self, function: table.Function, described: CfiFunction, dwarf: Rules) -> list[Compared]:
+    def _differing(self, function: table.Function, described: Fde, dwarf: Rules) -> list[Compared]:
         """Return both rules at each address at which either changes, if they differ at one of them.
 
         :param dwarf: the rows that ``described`` has.
         """
         low, high = max(function.start, described.start), min(function.end, described.end)
         sframe = unrolled(function, low, high)
-        whole = function.start == described.start and function.end == described.end
-        if whole and sframe == dwarf:
-            self.addresses_compared += len(dwarf[0])
-            return []
         changes = at_changes(
             one=sframe, other=dwarf, one_start=function.start, other_start=described.start, low=low, high=high
         )
@@ -174,24 +182,28 @@ class Comparison:
         why = reason(described, self._arch, self._version)
         return self._function(key, Outcome.NOT_EXPRESSIBLE if why else Outcome.DWARF_ONLY, why)
 
-    def _in_part(self, described: list[table.Function], covered: list[Range]) -> Iterator[tuple[int, Function]]:
+    def _in_part(
+        self, described: list[table.Function], covered: list[Range], by_cfi: list[Range]
+    ) -> Iterator[tuple[int, Function]]:
         """Yield the ranges that one side leaves out of each function of the other, with the function's first address.
 
         :param covered: the merged ranges of the functions that SFrame describes.
+        :param by_cfi: the ranges of those that DWARF CFI describes.
         """
         by_sframe = [*self._ranges, *((one.start, one.end) for one in self._malformed)]
-        by_cfi = set(self._cfi.ranges())
-        merged_ranges = merged(by_sframe)
-        for key in sorted(by_cfi.difference(by_sframe)):
-            # Most functions have no gaps, so these are looked for first.
-            if (missing := gaps(key, merged_ranges)) and overlap([key], covered):
-                yield missing[0][0], self._left_out("SFrame", key, missing)
-        merged_ranges = merged(by_cfi)
-        for key in sorted({(function.start, function.end) for function in described}.difference(by_cfi)):
-            # One entry may describe several functions and the padding between them.
-            missing = [gap for gap in gaps(key, merged_ranges) if not self._binary.padding.fills(*gap)]
-            if missing and overlap([key], merged_ranges):
-                yield missing[0][0], self._left_out("DWARF CFI", key, missing)
+        if others := set(by_cfi).difference(by_sframe):
+            merged_ranges = merged(by_sframe)
+            for key in sorted(others):
+                # Most functions have no gaps, so these are looked for first.
+                if (missing := gaps(key, merged_ranges)) and overlap([key], covered):
+                    yield missing[0][0], self._left_out("SFrame", key, missing)
+        if others := {(function.start, function.end) for function in described}.difference(by_cfi):
+            merged_ranges = merged(by_cfi)
+            for key in sorted(others):
+                # One entry may describe several functions and the padding between them.
+                missing = [gap for gap in gaps(key, merged_ranges) if not self._binary.padding.fills(*gap)]
+                if missing and overlap([key], merged_ranges):
+                    yield missing[0][0], self._left_out("DWARF CFI", key, missing)
 
     def _left_out(self, by: str, function: Range, missing: list[Range]) -> Function:
         """Return the parts of a function that one side leaves out.
@@ -218,13 +230,9 @@ class Comparison:
 
     def _function(self, key: Range, outcome: Outcome, why: str = "", lines: tuple[Line, ...] = ()) -> Function:
         start, end = key
+        name = self._name(start) if self._all_names or outcome is not Outcome.AGREES else ""
         return Function(
-            spot=self._layout.spot(start),
-            size=end - start,
-            name=self._name(start),
-            outcome=outcome,
-            reason=why,
-            lines=lines,
+            spot=self._layout.spot(start), size=end - start, name=name, outcome=outcome, reason=why, lines=lines
         )
 
     def _name(self, pc: int) -> str:

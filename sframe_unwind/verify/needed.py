@@ -1,4 +1,4 @@
-"""Chooses the functions to check against the code where only some of a file are wanted."""
+"""Chooses the functions to check against the code if only some functions of a file are wanted."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def chosen(checker: Checker, wanted: Sequence[Range]) -> list[int]:
 
 
 def needed(checker: Checker, binary: ElfBinary, wanted: Sequence[Range]) -> list[int]:
-    """Return the numbers of the functions to check, ascending: the wanted ones, and those that determine what they do.
+    """Return the numbers of the functions to check, ascending: the wanted ones, and those on which they depend.
 
-    These are the called functions, which may not return, and the function of which a compiler split off a part.
+    They depend on the called functions, which may not return, and on the function of which a compiler split off a part.
 
     :param wanted: start and end address of each wanted function.
     """

@@ -64,7 +64,7 @@ def _named(binary: ElfBinary, function: CodeRange) -> tuple[str, Gap]:
 
 
 def _pairs(function: CodeRange, orc: RuleTable, other: RuleTable) -> Iterator[tuple[int, RowRule, RowRule]]:
-    """Yield both rules at each address at which either changes, where both tables have one."""
+    """Yield the rules of both tables at each address at which one of them changes, if both tables have one there."""
     by_orc, by_other = orc.rows(function), other.rows(function)
     for pc in sorted({*by_orc.starts, *by_other.starts}):
         if function.start <= pc < function.end:

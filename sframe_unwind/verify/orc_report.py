@@ -23,7 +23,7 @@ class OrcDisagreement(NamedTuple):
     orc: str
     other: str
     code: Side | None = None
-    """The table with which the machine code agrees; ``None``: there was no such check."""
+    """The table with which the machine code agrees; ``None``: the code was not checked."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the object of ``verify --json``."""

@@ -1,4 +1,4 @@
-"""Settings of a verification: what a file is compared with."""
+"""Settings of a verification: the data with which a file is compared."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sframe_unwind.workers import Progress
 
 
 class Plan(NamedTuple):
-    """Settings of a verification: what a file is compared with."""
+    """Settings of a verification: the data with which a file is compared."""
 
     dwarf: bool = True
     """Compare SFrame with DWARF CFI."""
@@ -18,11 +18,12 @@ class Plan(NamedTuple):
     orc: bool = False
     """Compare ORC with SFrame, or with DWARF CFI if there is no SFrame."""
     why_unknown: bool = False
-    """Find the instruction from which on it is unknown whether a rule is right."""
+    """Find the instruction after which it is unknown whether a rule is right."""
     jobs: int = 1
     """Number of processes that interpret the code of one file."""
     progress: Progress | None = None
     only: tuple[Range, ...] | None = None
     """The functions to report, by the start and end addresses; ``None``: all."""
     listing: bool = True
-    """List the functions of files whose tables are not compared with each other, as pages and surveys do."""
+    """List the functions of files whose tables are not compared with each other, and name all functions, also those
+    that agree, as pages and surveys do."""

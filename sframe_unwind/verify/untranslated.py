@@ -32,7 +32,7 @@ def untranslated(described: CfiFunction, arch: Arch) -> str:
 
 
 def window_save(code: bytes, arch: Arch) -> str:
-    """Return that ``DW_CFA_GNU_window_save`` is used on a machine where it has no meaning; empty: it is not.
+    """Return the reason if ``DW_CFA_GNU_window_save`` is used on a machine without a meaning for it; else empty.
 
     AArch64 uses the number for its signed return addresses.
     """
@@ -82,7 +82,8 @@ class _State:
 
 def _def_cfa_expression(state: _State, operation: Operation) -> str:
     (code,) = operation.operands
-    # One form is recognised, and only for AMD64, where the return address has a fixed place: that of a realigned stack.
+    # GNU as recognises one form, that of a realigned stack, and only on AMD64, where the return address has a fixed
+    # place.
     if isinstance(code, bytes) and state.arch.ra is None and len(code) == _EXPRESSION_SIZE + 1:
         is_known = (code[0], code[-1]) == (_BREG0 + state.arch.fp, _DEREF)
     else:

@@ -52,7 +52,7 @@ class Line(NamedTuple):
     code: Words | None = None
     """The result of the check against machine code; ``None``: there was no such check."""
     orc: Words | None = None
-    """What the check against machine code found to be wrong in ORC; ``None``: ORC was not checked."""
+    """The rules of ORC that the check against machine code shows to be wrong; ``None``: ORC was not checked."""
 
 
 class Disagreement(NamedTuple):
@@ -89,7 +89,7 @@ class Function(NamedTuple):
     size: int
     """Size in bytes."""
     name: str
-    """Empty: no symbol covers the address."""
+    """Empty: no symbol covers the address; or the function agrees, and was not to be listed."""
     outcome: Outcome
     reason: str
     """Why only one table describes it; empty: not known."""
@@ -146,13 +146,14 @@ class Verdict(NamedTuple):
     sframe_sections: tuple[tuple[str, int], ...] = ()
     """The SFrame sections of a linked file, each with its number of functions."""
     rewriter: str = ""
-    """What rewrote the code after linking and left SFrame as it was; empty: nothing did."""
+    """The name of the tool that rewrote the code after linking and left SFrame as it was; empty: none did."""
     known: int = 0
     """Number of findings that are left out here, because a baseline has them."""
 
     def count(self, *outcomes: Outcome) -> int:
         """Return the number of functions with an outcome."""
-        return sum(function.outcome in outcomes for function in self.functions)
+        found = [function.outcome for function in self.functions]
+        return sum(map(found.count, outcomes))
 
     @property
     def both(self) -> int:
@@ -246,8 +247,9 @@ class Verdict(NamedTuple):
             place = difference.spot.with_name(difference.function)
             side = "" if difference.code is None else f"; {SIDES[difference.code]}"
             yield f"  {place}: {difference.what}: SFrame {difference.sframe}; DWARF {difference.dwarf}{side}"
+        others = [function for function in self.functions if function.outcome is not Outcome.AGREES]
         for title, outcomes in _LISTS:
-            for function in self.functions:
+            for function in others:
                 if function.outcome in outcomes:
                     yield _listed(title, function)
         for problem in self.problems:

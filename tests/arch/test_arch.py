@@ -6,10 +6,10 @@ import pytest
 
 from sframe_unwind.arch import BY_NAME
 from sframe_unwind.errors import FormatError
-from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber, FdeType, Flag
-from sframe_unwind.sframe.header import Header
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber, FdeType
 from sframe_unwind.sframe.rules import RuleTable
 from sframe_unwind.unwind_rule import OUTERMOST, RegisterRule, UnwindRule, saved_at_cfa
+from tests.sframe.headers import empty_header
 from tests.sframe.literal import literal
 
 AMD64 = AbiNumber.AMD64_ENDIAN_LITTLE
@@ -21,20 +21,7 @@ S390X = AbiNumber.S390X_ENDIAN_BIG
 def rule(abi: AbiNumber, row: str, version: int = 2, ra: int | None = None, fp: int = 0) -> UnwindRule:
     """Return the rule of a default row, given as hexadecimal digits from its info byte on."""
     fixed_ra = ra if ra is not None else -8 if abi is AMD64 else 0
-    head = Header(
-        byteorder=ARCH_BY_ABI[abi].byteorder,
-        version=version,
-        flags=Flag(0),
-        abi=abi,
-        fixed_fp_offset=fp,
-        fixed_ra_offset=fixed_ra,
-        aux_size=0,
-        num_fdes=0,
-        num_fres=0,
-        fre_size=0,
-        fde_offset=0,
-        fre_offset=0,
-    )
+    head = empty_header(abi, version)._replace(fixed_fp_offset=fp, fixed_ra_offset=fixed_ra)
     return RuleTable(head, FdeType.DEFAULT)[literal(row)]
 
 
@@ -146,20 +133,7 @@ def test_amd64_needs_the_fixed_offset() -> None:
 
 def test_a_distinct_row_is_one_rule() -> None:
     """Rules are shared: a program has a few dozen, not hundreds of thousands."""
-    head = Header(
-        byteorder="little",
-        version=2,
-        flags=Flag(0),
-        abi=AMD64,
-        fixed_fp_offset=0,
-        fixed_ra_offset=-8,
-        aux_size=0,
-        num_fdes=0,
-        num_fres=0,
-        fre_size=0,
-        fde_offset=0,
-        fre_offset=0,
-    )
+    head = empty_header(AMD64, 2)._replace(fixed_ra_offset=-8)
     table = RuleTable(head, FdeType.DEFAULT)
     assert table[b"\x03\x08"] is table[b"\x03\x08"]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
+from random import Random
 
 import pytest
 
@@ -10,6 +12,7 @@ from sframe_unwind.address import ByteOrder
 from sframe_unwind.arch import BY_NAME
 from sframe_unwind.cfi.records import CfiFunction, Records
 from sframe_unwind.errors import FormatError, SFrameError, UnsupportedError
+from sframe_unwind.memory import LazyBytes
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 from tests.cfi.addressed import AT, END, FORMS, SIZE, START, records
 
@@ -102,3 +105,51 @@ def test_any_damage_is_an_error_or_an_answer() -> None:
             except SFrameError:
                 errors += 1
     assert errors > 50
+
+
+def outcome(entries: Records, offset: int) -> tuple[int, int, bytes, int] | str:
+    """Return the fields of the FDE at an offset, or the error."""
+    try:
+        fde = entries.fde(offset)
+    except SFrameError as error:
+        return str(error)
+    return fde.start, fde.end, fde.code, fde.code_address
+
+
+def check_both_ways(data: bytes) -> int:
+    """Check that FDEs of data that is there as a whole, which are read at once, are those of data that is fetched.
+
+    :returns: the number of FDEs.
+    """
+    known, fetched = (
+        Records(content, AT, AMD64, data_base=DATA_BASE)
+        for content in (data, LazyBytes(lambda start, size: data[start : start + size], len(data)))
+    )
+    with suppress(SFrameError):  # afterwards, the CIEs are known
+        list(known.fdes(True, []))
+    outcomes = [outcome(known, offset) for offset in range(len(data))]
+    assert outcomes == [outcome(fetched, offset) for offset in range(len(data))]
+    return sum(not isinstance(one, str) for one in outcomes)
+
+
+def test_fdes_are_the_same_when_they_are_read_at_once() -> None:
+    # More augmentation data, also in a number of two bytes.
+    usual = records("<", 0x1B, struct.pack("<iI", 0x1000, SIZE))
+    fde = second(usual)
+    longer = usual[:fde] + struct.pack("<I", 160) + usual[fde + 4 : fde + 16]
+    several = [usual, usual + bytes(4) + usual, longer + b"\x05" + bytes(147), longer + b"\x81\x01" + bytes(146)]
+    several += [records("<", *form) for form in FORMS.values()]
+    for data in several:
+        assert check_both_ways(data)
+
+
+def test_damaged_fdes_are_the_same_when_they_are_read_at_once() -> None:
+    random = Random(0)
+    usual = records("<", 0x1B, struct.pack("<iI", 0x1000, SIZE)) * 2
+    found = 0
+    for _ in range(300):
+        data = bytearray(usual)
+        for _ in range(random.randint(1, 3)):
+            data[random.randrange(len(data))] = random.choice((0, 1, 4, 0x7F, 0x80, 0xFF, random.randrange(256)))
+        found += check_both_ways(bytes(data[: random.choice((len(data), random.randrange(len(data))))]))
+    assert found > 150

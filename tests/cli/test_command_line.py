@@ -87,6 +87,8 @@ def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], arguments: 
         ("--write-baseline", "verify x --write-baseline", ""),
         ("FILE", "convert -o out", ""),
         ("-o/--output", "convert x -o", ""),
+        ("FILE", "annotate", ""),
+        ("-p/--source-dir", "annotate x -p", ""),
         ("PERF.DATA", "perf", ""),
         ("--folded", "perf x --folded", ""),
         ("--debug-dir", "perf x --debug-dir", ""),
@@ -239,7 +241,7 @@ def arguments_for(command: str, file: Path) -> list[str]:
     return [command, *more.get(command, [str(file)])]
 
 
-READING = ["verify", "lint", "dump", "lookup", "convert", "backtrace"]
+READING = ["verify", "lint", "dump", "lookup", "convert", "annotate", "backtrace"]
 """The commands that read a file."""
 
 

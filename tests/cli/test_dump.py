@@ -10,9 +10,13 @@ from typing import Any
 import pytest
 
 from sframe_unwind.cli import main
+from sframe_unwind.errors import FormatError
+from sframe_unwind.report import dump
 from sframe_unwind.sframe.fre import MAX_SHARED_ROWS, most_rows
+from sframe_unwind.sframe.section import Section
 from tests.cli.sections import AARCH64, AMD64, S390X, Function, elf, row, section
 
+CONFORMANCE = Path(__file__).resolve().parents[2] / "conformance"
 FORM: dict[str, Any] = {
     "file": str,
     "sections": [
@@ -273,3 +277,32 @@ def test_functions_that_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert found["start"] == 0x1010
     assert main(["dump", str(path), "nowhere"]) == 2
     assert "nowhere: neither an address nor a symbol" in capsys.readouterr().err
+
+
+def texts(data: bytes) -> tuple[str, list[str]]:
+    """Return the text of a section, and the errors."""
+    errors: list[str] = []
+
+    def report(error: FormatError) -> None:
+        errors.append(str(error))
+
+    try:
+        return "".join(dump.to_text([Section(data, 0x1000)], report)), errors
+    except FormatError as error:
+        return "", [str(error)]
+
+
+def test_texts_that_functions_share_are_those_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each conformance case, also damaged."""
+    chance = random.Random(0)
+    sections = [path.read_bytes() for path in sorted(CONFORMANCE.glob("cases/*/section.sframe"))]
+    assert len(sections) > 700
+    for data in tuple(filter(None, sections)):
+        raw = bytearray(data)
+        for _ in range(chance.randint(1, 3)):
+            raw[chance.randrange(len(raw))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+        sections.append(bytes(raw))
+    shared = list(map(texts, sections))
+    monkeypatch.setattr(dump.Reader, "plain_text", lambda *_: None)
+    assert list(map(texts, sections)) == shared
+    assert sum(not errors and "STARTPC" in text for text, errors in shared) > 700

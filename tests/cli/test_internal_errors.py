@@ -37,9 +37,10 @@ _TABLES = (
 _CFI = (
     "sframe_unwind.elf.cfi.FileCfi._found",
     "sframe_unwind.cfi.records.Fde.decode",
-    "sframe_unwind.cfi.rules.CfiRules.rows",
+    "sframe_unwind.cfi.rules.CfiRules._relative",
 )
-_NAMES = ("sframe_unwind.elf.section_addresses.Layout.__init__", "sframe_unwind.elf.symbols._decode")
+_LAYOUT = "sframe_unwind.elf.section_addresses.Layout.__init__"
+_NAMES = (_LAYOUT, "sframe_unwind.elf.symbols._decode")
 _LAYERS = {
     "dump": (
         *(*_READING, *_TABLES),
@@ -50,11 +51,11 @@ _LAYERS = {
         *_READING,
         *_TABLES,
         *_NAMES,
-        "sframe_unwind.elf.binary.stubs",
+        "sframe_unwind.elf.plt.stubs",
         "sframe_unwind.cli.lookup.describe_rule",
     ),
     "verify": (
-        *(*_READING, *_TABLES, *_CFI, *_NAMES),
+        *(*_READING, *_TABLES, *_CFI, _LAYOUT),  # functions that agree need no name
         "sframe_unwind.verify.comparison.Comparison._compare",
         "sframe_unwind.verify.comparison.merged",
         "sframe_unwind.verify.verdict.Verdict.lines",
@@ -108,6 +109,17 @@ _LAYERS = {
         "sframe_unwind.sframe.sharing._longest",
         "sframe_unwind.translation.proof._compare",
     ),
+    "annotate": (
+        *_READING,
+        "sframe_unwind.code.decode.lifting.Lifter.__init__",
+        "sframe_unwind.annotate.functions.functions_by_code",
+        "sframe_unwind.annotate.directives.Writer.__init__",
+        "sframe_unwind.show.file.ShownFile.__init__",
+    ),
+    "annotate --patch": ("sframe_unwind.annotate.functions.untyped_code",),
+    "annotate --json": ("sframe_unwind.cli.annotate.to_json",),
+    "convert --from code": ("sframe_unwind.convert.completed.counted_rules",),
+    "convert --from cfi,code": ("sframe_unwind.convert.completed.check_elf",),
     "convert --for linux-user": ("sframe_unwind.convert.to_sframe.target_for",),
     "survey --compact": ("sframe_unwind.convert.to_sframe.compacted",),
     "survey --against code": ("sframe_unwind.code.judge.checking.Checker.result",),
@@ -123,7 +135,7 @@ _LAYERS = {
         *(_READING[0], _READING[1], "sframe_unwind.elf.headers.Headers.read"),
         "sframe_unwind.process.core_file._threads",
         "sframe_unwind.process.loader.Loader.objects",
-        "sframe_unwind.elf.binary.find_build_id",
+        "sframe_unwind.elf.build_id.find_build_id",
         "sframe_unwind.sframe.fde.decode",
         "sframe_unwind.unwind.walk.step",
         "sframe_unwind.elf.symbols._decode",

@@ -9,8 +9,6 @@ from pathlib import Path
 from tests.gdb import driver as gdb
 from tests.lldb import debuggers as lldb
 
-WITH_AND_WITHOUT = (True, False)
-
 
 def gdb_environment(home: Path, plugin: bool, more: Sequence[str] = ()) -> dict[str, str]:
     """Return the environment of a GDB whose init file sources the plugin, or does not.

@@ -101,6 +101,7 @@ def test_gdbs_adapter_shows_what_it_shows_without_the_plugin(build: str, functio
 
 
 @pytest.mark.parametrize(("build", "function"), SESSIONS)
+@pytest.mark.usefixtures("fixed_addresses")
 def test_lldbs_adapter_shows_what_it_shows_without_the_plugin(build: str, function: str, tmp_path: Path) -> None:
     try:
         adapter = provide()

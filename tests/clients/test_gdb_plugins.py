@@ -68,6 +68,7 @@ def masked(lines: Sequence[str]) -> list[str]:
 
 @pytest.mark.parametrize("build", SESSIONS)
 @pytest.mark.parametrize("beside", PLUGINS)
+@pytest.mark.usefixtures("fixed_addresses")
 def test_a_plugin_shows_what_it_shows_alone(beside: str, build: str, debugger: Debugger, tmp_path: Path) -> None:
     alone = shown(debugger, tmp_path / "without", build, beside, False)
     together = shown(debugger, tmp_path / "plugin_", build, beside, True)

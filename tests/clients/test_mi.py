@@ -92,6 +92,7 @@ def _masked(line: str) -> str:
 
 
 @pytest.mark.parametrize("build", SESSIONS)
+@pytest.mark.usefixtures("fixed_addresses")
 def test_all_records_are_what_they_are_without_the_plugin(build: str, debugger: Debugger, tmp_path: Path) -> None:
     without = spoken(debugger, tmp_path / "without", False, build, SESSIONS[build])
     with_it = spoken(debugger, tmp_path / "plugin_", True, build, SESSIONS[build])

@@ -1,4 +1,4 @@
-"""Checks against machine code: planted errors, mutated rows, hostile code, and the command that reports them."""
+"""Checks against machine code, in folders named after the packages of `sframe_unwind.code`; whole files are here."""
 
 from tests.missing import package_needed
 

@@ -21,6 +21,7 @@ from sframe_unwind.debugger.debug_files import DebugFile
 from sframe_unwind.debugger.debug_frame import why_undecompressed
 from sframe_unwind.decompression import DecompressionError, decompressor, section_contents, whole, zstd
 from tests.hanging import HANG
+from tests.missing import zstd_needed
 
 TEXT = bytes(random.Random(7).choices(b"abcdefgh", k=300_000))
 ZSTD = zstandard.ZstdCompressor().compress(TEXT)
@@ -31,6 +32,8 @@ HAS_STANDARD = sys.version_info >= (3, 14)
 @pytest.fixture(params=[PACKAGE, LIBRARY, PROGRAM] + [STANDARD] * HAS_STANDARD, autouse=True)
 def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Leave only one implementation of Zstandard, and return its name."""
+    if request.param == PROGRAM:
+        zstd_needed()
     remove({STANDARD, PACKAGE, LIBRARY, PROGRAM} - {request.param}, monkeypatch)
     return str(request.param)
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind import elf
+from sframe_unwind.elf import opened
+from sframe_unwind.elf.constants import SHT_REL, SHT_RELA
 from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe.constants import AbiNumber, Flag
 from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, SectionSpec, encode, usual_table
@@ -224,3 +226,20 @@ def test_item_29_a_function_of_a_discarded_group(version: int, options: tuple[st
     symbols = read_symbols(tools, whole)
     found = sorted((function.start, function.fde.size) for function in load(whole).functions())
     assert found == sorted((symbols[name].address, symbols[name].size) for name in ("one", "two", "shared"))
+
+
+def test_relocations_without_addends_are_left_out(tmp_path: Path) -> None:
+    """Their records have another size, and no ABI of SFrame uses them."""
+    file = Objects("amd64", 3, tmp_path).files[0]
+    content = bytearray(file.read_bytes())
+    with opened(file) as binary:
+        tables = [section for section in binary.sections if section.type == SHT_RELA]
+        number = next(section.info for section in tables if list(binary.relocations.of(section.info)))
+        start = binary.header.shoff
+    for table in tables:
+        at = start + 64 * table.number + 4
+        assert int.from_bytes(content[at : at + 4], "little") == SHT_RELA
+        content[at : at + 4] = SHT_REL.to_bytes(4, "little")
+    file.write_bytes(content)
+    with opened(file) as binary:
+        assert list(binary.relocations.of(number)) == []

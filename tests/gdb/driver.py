@@ -172,19 +172,30 @@ def batch(debugger: Debugger, *commands: str, executable: Path | None = None, pl
 
 
 def call(
-    debugger: Debugger, function: str, debug_files: bool = False, seconds: float = SECONDS, **arguments: Any
+    debugger: Debugger,
+    function: str,
+    debug_files: bool = False,
+    seconds: float = SECONDS,
+    python_path: str = "",
+    **arguments: Any,
 ) -> Any:
     """Call a function inside GDB, with the plugin loaded, and return its result; see :func:`call_and_output`."""
-    return call_and_output(debugger, function, debug_files, seconds, **arguments)[0]
+    return call_and_output(debugger, function, debug_files, seconds, python_path, **arguments)[0]
 
 
 def call_and_output(
-    debugger: Debugger, function: str, debug_files: bool = False, seconds: float = SECONDS, **arguments: Any
+    debugger: Debugger,
+    function: str,
+    debug_files: bool = False,
+    seconds: float = SECONDS,
+    python_path: str = "",
+    **arguments: Any,
 ) -> tuple[Any, str]:
     """Call a function inside GDB, with the plugin loaded, and return its result, and all that GDB printed.
 
     :param function: module below `tests.gdb.inside`, or with its packages, and name of the function in it.
     :param seconds: time limit.
+    :param python_path: a folder with more packages for GDB's Python.
     :param arguments: values that JSON can express, like the result.
     """
     module, _, name = function.rpartition(".")
@@ -200,6 +211,8 @@ def call_and_output(
         described = Path(folder) / "job.json"
         described.write_text(json.dumps(job), encoding="utf-8")
         env = {**environment(), "SFRAME_TEST_JOB": str(described)}
+        if python_path:
+            env["PYTHONPATH"] = python_path
         output = run(command_line(debugger, "-batch", "-x", str(_ENTRY), debug_files=debug_files), env, seconds=seconds)
         if not answer.exists():
             raise GdbFailed(f"no answer from {function}:\n{output[-6000:]}")

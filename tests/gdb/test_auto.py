@@ -24,6 +24,7 @@ def _names(output: str) -> list[str]:
 
 
 @pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.usefixtures("fixed_addresses")
 def test_item_44_return_address_that_the_cfi_marks_as_undefined(
     debugger: Debugger, version: int, tmp_path: Path
 ) -> None:
@@ -55,6 +56,7 @@ def test_item_45_library_that_gdb_has_not_read(debugger: Debugger, tmp_path: Pat
     assert _names(unread)[3] == "main"
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_item_44_file_that_bolt_has_rewritten(debugger: Debugger, tmp_path: Path) -> None:
     with toolchain_needed():
         executable = bolted(for_bolt(tmp_path))
@@ -67,6 +69,7 @@ def test_item_44_file_that_bolt_has_rewritten(debugger: Debugger, tmp_path: Path
     assert "rewritten by BOLT" in said
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_item_45_compressed_cfi_that_only_gdb_can_read(debugger: Debugger, tmp_path: Path) -> None:
     executable = compressed("zstd")(tmp_path)
     lines = ("break leaf", "run", "up", "info locals", "info registers rbx rbp r12", "up", "info registers rbx")

@@ -42,6 +42,7 @@ def test_one_line_and_the_native_backtrace(debugger: Debugger, version: int, tmp
         assert "not usable: " in explained, (name, explained)
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_the_line_is_a_line_of_its_own_without_a_terminal(debugger: Debugger, tmp_path: Path) -> None:
     """Commands come from a pipe: the line follows GDB's prompt, and is not within a line of GDB's."""
     change, _ = next(iter(CHANGES.values()))

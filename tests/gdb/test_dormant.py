@@ -34,6 +34,7 @@ AWAKE = "python print('awake', any(unwinder.name == 'sframe' for unwinder in gdb
 
 @pytest.mark.parametrize("sframe", [False, True])
 @pytest.mark.parametrize("mode", ["auto", "always", "fallback"])
+@pytest.mark.usefixtures("fixed_addresses")
 def test_item_46_frame_that_the_commands_of_a_breakpoint_select(
     debugger: Debugger, mode: str, sframe: bool, tmp_path: Path
 ) -> None:
@@ -44,6 +45,7 @@ def test_item_46_frame_that_the_commands_of_a_breakpoint_select(
 
 
 @pytest.mark.parametrize("level", [1, 2, 3])
+@pytest.mark.usefixtures("fixed_addresses")
 def test_annotations_are_those_of_gdb_alone(debugger: Debugger, level: int, tmp_path: Path) -> None:
     executable = compiled("selecting.c", tmp_path, "-O0", sframe=False)
     lines = (f"set annotate {level}", *SELECTING)
@@ -59,6 +61,7 @@ def test_little_of_the_plugin_is_loaded(debugger: Debugger, tmp_path: Path) -> N
     assert loaded < 2500 < sum(len(path.read_text(encoding="utf-8").splitlines()) for path in everything)
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_a_library_wakes_it(debugger: Debugger, tmp_path: Path) -> None:
     executable = compiled("plugs.c", tmp_path, sframe=False)
     libraries = [tmp_path / "plain.so", tmp_path / "described.so", tmp_path / "again.so"]
@@ -93,6 +96,7 @@ def test_commands_work_while_it_sleeps(debugger: Debugger, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("sframe", "more"), [(False, 0), (True, 20)])
+@pytest.mark.usefixtures("fixed_addresses")
 def test_packets_of_a_remote_session(debugger: Debugger, sframe: bool, more: int, tmp_path: Path) -> None:
     """Without SFrame, there is none more; with it, headers and tables of the program are read, once."""
     if shutil.which("gdbserver") is None:

@@ -38,7 +38,7 @@ def test_a_session(debugger: Debugger) -> None:
 
 
 def test_a_line_about_damaged_data_follows_the_backtrace(debugger: Debugger, tmp_path: Path) -> None:
-    """It comes up while GDB prints the frames."""
+    """The damage is found while GDB prints the frames."""
     change, _ = CHANGES["table cut"]
     program = damaged(built("callback", ABI, 3), change, tmp_path)
     line = f"sframe: {program}: SFrame data not used: "
@@ -107,7 +107,7 @@ def test_interrupting_a_long_backtrace(debugger: Debugger) -> None:
 
 
 def test_a_ctrl_c_that_comes_after_the_command(newest: Debugger) -> None:
-    """GDB shows two prompts then: this tests how the test above reads them, whoever is first on a busy machine."""
+    """GDB shows two prompts then.  On a busy machine, a Ctrl-C of the test above can come so late, too."""
     with terminal(newest) as gdb:
         gdb.type("echo early\\n\n")
         wait_until_idle(gdb.process)

@@ -12,8 +12,8 @@ from tools.screen import PICTURE, session
 def bare(text: str) -> str:
     """Return a text without blanks, and without the parts that vary between machines.
 
-    These are addresses, and what GDB alone finds beyond the innermost frame: it takes words that older calls left on
-    the stack for return addresses and arguments, and these depend on the environment of the program.
+    These are addresses, and what GDB alone finds beyond the innermost frame: its return addresses and arguments there
+    are words that older calls left on the stack, which depend on the environment of the program.
     """
     text = re.sub(r"^#\d+ +0x[0-9a-f]+ in \?\? \(\)\n", "", text.replace("\xa0", " "), flags=re.MULTILINE)
     text = re.sub(r"\bb=-?\d+", "b=NUMBER", text)

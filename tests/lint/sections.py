@@ -56,7 +56,6 @@ FRES = HEADER_SIZE + 2 * FDE_SIZE
 """Offset of the FRE sub-section, which starts with the attributes of the first function."""
 FIRST_ROW = FRES + ATTRIBUTES_SIZE
 """Offset of the rows of the first function: start, info byte, one data word."""
-ROW_SIZE = 3
 
 
 def one(*rows: RowSpec, size: int = 0x40, **fields: object) -> Subject:
@@ -109,7 +108,6 @@ def without_rows() -> Subject:
 
 STARTS = (HEADER_SIZE, HEADER_SIZE + FDE_SIZE)
 GOOD_FIELDS = tuple(Field(offset, True, False, ".text") for offset in STARTS)
-UNSORTED_FLAGS = Flag.FDE_FUNC_START_PCREL
 
 MASK = FunctionSpec(0x1000, 0x40, (SP_8, RowSpec(6, 0x03, (16,))), pc_type=PcType.MASK, repetition_size=16)
 """The mask FDE of a PLT."""

@@ -46,16 +46,23 @@ def environment(lldb: str, **more: str) -> dict[str, str]:
 
 
 def batch(
-    lldb: str, *arguments: str, seconds: float = SECONDS, init: bool = False, status: int | None = 0, **more: str
+    lldb: str,
+    *arguments: str,
+    seconds: float = SECONDS,
+    init: bool = False,
+    status: int | None = 0,
+    python_path: str = "",
+    **more: str,
 ) -> str:
     """Return LLDB's output on both streams; it must not hang, crash, or print a Python traceback.
 
-    `init`: read the settings in the home folder, which `more` names (``HOME=...``).
+    `python_path`: a folder with more packages for LLDB's Python.  `init`: read the settings in the home folder, which
+    `more` names (``HOME=...``).
     """
     command = [lldb, *([] if init else ["--no-lldbinit"]), "--batch", *START, *arguments]
     process = subprocess.Popen(
         command,
-        env=environment(lldb, **more),
+        env=environment(lldb, **({**more, "PYTHONPATH": python_path} if python_path else more)),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -98,9 +105,19 @@ def end(group: int) -> None:
 
 
 def call(
-    lldb: str, module: str, function: str, *, plugin: bool = True, seconds: float = SECONDS, **arguments: Any
+    lldb: str,
+    module: str,
+    function: str,
+    *,
+    plugin: bool = True,
+    seconds: float = SECONDS,
+    python_path: str = "",
+    **arguments: Any,
 ) -> Any:
-    """Return the result of a function of `tests.lldb.inside` in LLDB, with the plugin loaded before."""
+    """Return the result of a function of `tests.lldb.inside` in LLDB, with the plugin loaded before.
+
+    `python_path`: a folder with more packages for LLDB's Python.
+    """
     with tempfile.TemporaryDirectory() as folder:
         job, answer = Path(folder) / "job.json", Path(folder) / "answer.json"
         described = {
@@ -113,7 +130,8 @@ def call(
         job.write_text(json.dumps(described), encoding="utf-8")
         load: Sequence[str] = ("-o", IMPORT) if plugin else ()
         entry = f'command script import "{ENTRY}"'
-        said = batch(lldb, *load, "-o", entry, seconds=seconds, SFRAME_TEST_JOB=str(job))
+        words = (*load, "-o", entry)
+        said = batch(lldb, *words, seconds=seconds, python_path=python_path, SFRAME_TEST_JOB=str(job))
         assert answer.exists(), said[-4000:]
         return json.loads(answer.read_text(encoding="utf-8"))
 

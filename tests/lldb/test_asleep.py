@@ -153,6 +153,7 @@ def test_a_launch_does_not_wait_for_the_thread_that_learns_of_files(lldb: str, p
 
 
 @pytest.mark.parametrize("name", ["without", "beside"])
+@pytest.mark.usefixtures("fixed_addresses")
 def test_a_session_reads_as_without_the_plugin(lldb: str, name: str, programs: dict[str, Path]) -> None:
     commands = (*START, "bt", "thread step-out", "frame variable", "target stop-hook list", "register read pc")
     alone, beside = (

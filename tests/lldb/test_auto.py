@@ -24,6 +24,7 @@ def shown(lldb: str, program: Path, *commands: str, plugin: bool = True, mode: s
 
 
 @pytest.mark.parametrize("stop", range(4))
+@pytest.mark.usefixtures("fixed_addresses")
 def test_item_44_a_file_that_bolt_has_rewritten(lldb: str, stop: int, tmp_path: Path) -> None:
     """BOLT updates the CFI, and leaves the SFrame of the code before."""
     with toolchain_needed():
@@ -44,6 +45,7 @@ def test_status_counts_the_rows_that_are_not_used(lldb: str, tmp_path: Path) -> 
     assert "rewritten by BOLT" in said
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_rows_that_differ_from_the_cfi(lldb: str, tmp_path: Path) -> None:
     """In mode `always` SFrame is believed, and its stack ends or goes astray."""
     program = tmp_path / "program"
@@ -55,6 +57,7 @@ def test_rows_that_differ_from_the_cfi(lldb: str, tmp_path: Path) -> None:
     assert shown(lldb, program, *commands) == alone
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_a_return_address_that_the_cfi_marks_as_undefined(lldb: str, tmp_path: Path) -> None:
     """GNU as before 2.46 writes rows with a return address there."""
     with toolchain_needed():

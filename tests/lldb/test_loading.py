@@ -16,6 +16,7 @@ from tests.expectations import STRIPPED_DEPTH
 from tests.hanging import HANG
 from tests.lldb.debuggers import PLUGIN, find, find_without_provider
 from tests.lldb.driver import IMPORT, batch, check, environment, stacks
+from tests.lldb.hearing import telling
 from tests.lldb.terminal import terminal
 from tests.missing import toolchain_needed
 from tests.samples.build import build, toolchain
@@ -245,13 +246,13 @@ def test_attached_to_a_program_whose_stack_sframe_changes(lldb: str, tmp_path: P
 
 LOADING = """
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <unistd.h>
 int main(int argc, char **argv)
 {
-    dlclose(dlopen(argv[3], RTLD_NOW));
-    void (*call)(void) = (void (*)(void))dlsym(dlopen(argv[1], RTLD_NOW), "call");
-    usleep(atoi(argv[2]));
+    dlclose(dlopen(argv[1], RTLD_NOW));
+    void (*call)(void) = (void (*)(void))dlsym(dlopen(argv[2], RTLD_NOW), "call");
+    while (argv[3] && access(argv[3], F_OK))
+        usleep(1000);
     call();
     return 0;
 }
@@ -286,8 +287,8 @@ def waiting_until_registered(folder: Path) -> str:
     return f"command script import {script}"
 
 
-@pytest.mark.parametrize(("version", "microseconds"), [("22.1", 2_000_000), ("newest", 2_000_000), ("newest", 0)])
-def test_item_43_a_library_needs_the_provider(version: str, microseconds: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("version", "waits"), [("22.1", True), ("newest", True), ("newest", False)])
+def test_item_43_a_library_needs_the_provider(version: str, waits: bool, tmp_path: Path) -> None:
     """The library has only SFrame, and LLDB does not know where ``between`` begins; the program needs nothing.
 
     If the program calls the library at once, it can stop before the plugin knows of the library.  Another library has
@@ -308,7 +309,9 @@ def test_item_43_a_library_needs_the_provider(version: str, microseconds: int, t
         timeout=HANG,
     )
     subprocess.run(["strip", library], check=True, timeout=HANG)
-    main = ("breakpoint set -n main", f"process launch -o /dev/null -- {library} {microseconds} {other}", LIST)
+    tell = telling(library.name, tmp_path / "heard")
+    launch = f"process launch -o /dev/null -- {other} {library} {tmp_path / 'heard' if waits else ''}"
+    main = (tell, "breakpoint set -n main", launch, LIST)
     wait = waiting_until_registered(tmp_path)
     then = ("breakpoint set -n called", "continue", wait, LIST, "bt", "sframe mode off", "bt")
     said = batch(lldb, "-O", IMPORT, *(part for command in (*main, *then) for part in ("-o", command)), str(program))

@@ -34,9 +34,13 @@ def instructions(program: Path) -> list[int]:
     return [int(address, 16) for address, _ in found[: calls[0] + 1]]
 
 
+@pytest.mark.parametrize("rbp", ["1", "`$rsp + 16`"], ids=["a-number", "of-the-stack"])
 @pytest.mark.parametrize("version", PROVIDING)
-def test_item_42_each_step_ends_at_the_next_instruction(version: str, tmp_path: Path) -> None:
-    """With each ``push``, LLDB computes another CFA; it then goes on to the return address that SFrame gives."""
+def test_item_42_each_step_ends_at_the_next_instruction(version: str, rbp: str, tmp_path: Path) -> None:
+    """With each ``push``, LLDB computes another CFA; it then goes on to the return address that SFrame gives.
+
+    LLDB takes RBP for a frame pointer: with an address of the stack there, LLDB alone fails to step.
+    """
     (tmp_path / "work.c").write_text(SOURCE, encoding="utf-8")
     program, stripped = tmp_path / "work", tmp_path / "stripped"
     with toolchain_needed():
@@ -45,8 +49,7 @@ def test_item_42_each_step_ends_at_the_next_instruction(version: str, tmp_path: 
     subprocess.run(["strip", "-o", stripped, program], check=True, timeout=HANG)
     expected = instructions(program)
     assert len(expected) > 5
-    # LLDB takes RBP for a frame pointer.  With an address of the stack there, LLDB alone fails to step.
-    at_work = (f"breakpoint set -a {expected[0]:#x}", "continue", "register write rbp 1")
+    at_work = (f"breakpoint set -a {expected[0]:#x}", "continue", f"register write rbp {rbp}")
     start = ("process launch -s -o /dev/null", *at_work, "bt")
     commands = [*start, *(["thread step-inst-over", "bt"] * (len(expected) - 1))]
     said = batch(

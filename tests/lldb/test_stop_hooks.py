@@ -10,6 +10,7 @@ import pytest
 
 from tests.hanging import HANG
 from tests.lldb.driver import IMPORT, batch
+from tests.lldb.hearing import telling
 from tests.missing import toolchain_needed
 from tests.samples.build import build, toolchain
 from tests.waiting import wait_until_it_worked
@@ -36,10 +37,11 @@ LOADING = """
 #include <dlfcn.h>
 #include <unistd.h>
 __attribute__((noinline)) void loaded(void) { __asm__ volatile(""); }
-int main(void)
+int main(int argc, char **argv)
 {
     void *library = dlopen("./library.so", RTLD_NOW);
-    usleep(300000);
+    while (access(argv[1], F_OK))
+        usleep(1000);
     loaded();
     return library == 0;
 }
@@ -92,7 +94,9 @@ def test_a_library_with_a_relative_path_whose_rows_are_those_of_its_cfi_needs_no
     for made, text, more in (("loading", LOADING, ()), ("library.so", LIBRARY, ("-shared", "-fPIC"))):
         Path("source.c").write_text(text, encoding="utf-8")
         subprocess.run(["gcc", *flags, *more, "-Wl,--build-id", "source.c", "-o", made], check=True, timeout=HANG)
-    lines = [IMPORT, "target create loading", "breakpoint set -n main", "process launch -o /dev/null"]
+    heard = tmp_path / "heard"
+    lines = [IMPORT, telling("library.so", heard), "target create loading", "breakpoint set -n main"]
+    lines += [f"process launch -o /dev/null -- {heard}"]
     lines += ["breakpoint set -n loaded", CONTINUES, "continue", "target modules list -b"]
     said = batch(lldb, *(part for line in lines for part in ("-o", line)))
     continued = said.partition("(lldb) continue")[2]

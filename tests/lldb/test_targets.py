@@ -74,10 +74,12 @@ from lldb_plugin.lifecycle.new_modules import NewModules
 from lldb_plugin.lifecycle.watching import Watcher
 mine, other = lldb.debugger, lldb.SBDebugger.Create(False)
 other.HandleCommand("command script import {plugin}")
+number_of_other = other.GetID()
 handle, handled = Watcher._look_at, threading.Event()
 def late(watcher, target):
     handled.set()
-    time.sleep(1)
+    while number_of_other in watcher._debuggers:
+        time.sleep(0.01)
     {question}
     return handle(watcher, target)
 prepare = NewModules.prepare

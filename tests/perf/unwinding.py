@@ -4,37 +4,55 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sframe_unwind.perf.judging import Judge, Unwound
 from sframe_unwind.perf.machines import arch_of
-from sframe_unwind.perf.methods import METHODS
+from sframe_unwind.perf.methods import BY_CODE, METHODS
 from sframe_unwind.perf.recording import Recording
 from sframe_unwind.perf.sample import Sample
-from sframe_unwind.perf.spaces import Spaces
+from sframe_unwind.perf.spaces import Space, Spaces
 from sframe_unwind.process.files import DEBUG_FOLDER, Files
 from tests.hanging import HANG
 
 KEPT_BY_PERF = str(Path("~/.debug").expanduser())
 KERNEL = 1 << 63
-ALL = tuple(METHODS)
+ALL = tuple(name for name in METHODS if name not in BY_CODE)
 
 
-def unwound(path: Path, convert: bool = False) -> list[Unwound]:
-    """Return the samples of a recording with their stacks."""
+def unwound(path: Path, convert: bool = False, methods: Sequence[str] = ALL, sysroot: str = "") -> list[Unwound]:
+    """Return the samples of a recording with their stacks; see :func:`samples_of`."""
     recording = Recording(path)
+    spaces = _spaces(recording, convert, sysroot)
+    judge = Judge(arch_of(recording.machine, recording.byteorder), spaces, methods)
+    found = [judge.take(sample) for sample, _ in _samples(recording, spaces)]
+    return [one for one in found if one is not None]
+
+
+def samples_of(path: Path, sysroot: str = "") -> Iterator[tuple[Sample, Space]]:
+    """Yield the samples of a recording with their address spaces.
+
+    :param sysroot: the folder whose files are preferred to those of the system; empty: none.
+    """
+    recording = Recording(path)
+    yield from _samples(recording, _spaces(recording, False, sysroot))
+
+
+def _spaces(recording: Recording, convert: bool, sysroot: str) -> Spaces:
     arch = arch_of(recording.machine, recording.byteorder)
     machine = arch.elf_machine, arch.byteorder
-    files = Files([""], [DEBUG_FOLDER, KEPT_BY_PERF], machine, lambda _: None, lines=False)
-    spaces = Spaces(arch, files, recording.build_ids, convert)
-    judge = Judge(arch, spaces, ALL)
-    found = []
+    roots = [sysroot, ""] if sysroot else [""]
+    files = Files(roots, [DEBUG_FOLDER, KEPT_BY_PERF], machine, lambda _: None, lines=False)
+    return Spaces(arch, files, recording.build_ids, convert)
+
+
+def _samples(recording: Recording, spaces: Spaces) -> Iterator[tuple[Sample, Space]]:
     for event in recording:
         if isinstance(event, Sample):
-            found.append(judge.take(event))
+            yield event, spaces.of(event.pid)
         else:
             spaces.take(event)
-    return [one for one in found if one is not None]
 
 
 def stacks_of_perf(path: Path) -> dict[tuple[int, int], list[int]]:

@@ -9,7 +9,10 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from sframe_unwind.cli import main
+from sframe_unwind.errors import MissingExtraError
 
 NOWHERE = ("--debug-dir", "/nonexistent")
 """Options for a folder that does not exist: the C library's debug files may or may not be installed."""
@@ -40,6 +43,15 @@ def backtrace(*arguments: str | Path) -> Done:
             status = int(ended.code or 0)
     assert "internal error" not in errors.getvalue(), errors.getvalue()
     return Done(status, output.getvalue(), errors.getvalue())
+
+
+def without_code_extra(patch: pytest.MonkeyPatch) -> None:
+    """Make the extra ``code`` look as if it were not installed."""
+
+    def check() -> None:
+        raise MissingExtraError("pyvex")
+
+    patch.setattr("sframe_unwind.code.rows.at_address.check_installed", check)
 
 
 def unprivileged(*arguments: str | Path) -> Done:

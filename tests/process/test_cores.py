@@ -28,7 +28,9 @@ def test_stacks_are_those_of_gdb(abi: str, tmp_path: Path) -> None:
             assert (done.status, done.errors) == (0, ""), f"{stop.name}: {done.errors}"
             found = {thread: list(map(shown, frames)) for thread, frames in done.threads.items()}
             if (abi, stop.name) == NO_FLOATING_POINT:
-                assert "f0 is not among the thread's registers" in done.output
+                # The CFI has the return address in f0.  The code still has it in r14, too.
+                (stack,) = map(functions, done.threads.values())
+                assert stack == ["busy_leaf", "around", "free_main", "_start"]
                 continue
             expected = {thread: list(map(native, frames)) for thread, frames in core["threads"].items()}
             inlined += sum(frame.inlined for frames in expected.values() for frame in frames)

@@ -194,7 +194,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Crash:
 
 @pytest.fixture
 def crash(original: Crash, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Crash]:
-    """Yield the same, but the program is not at its path, and the cache is empty."""
+    """Yield the program and its core file; the program is not at its path, and the cache is empty."""
     monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
     moved = Path(shutil.copy(original.program, tmp_path / "moved"))
     away = original.program.rename(original.program.with_suffix(".away"))

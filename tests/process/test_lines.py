@@ -13,6 +13,7 @@ import pexpect
 import pytest
 
 from tests.hanging import HANG
+from tests.missing import zstd_needed
 from tests.process.command import NOWHERE, Done, backtrace, only_line
 from tests.process.debug_server import debug_server
 from tests.process.programs import Crash, crash_of
@@ -85,6 +86,7 @@ def test_split_debug_information_is_named(version: str, tmp_path: Path) -> None:
 
 
 def test_debug_information_compressed_by_zstd(original: Crash, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zstd_needed()
     program = tmp_path / "inlined"
     run("objcopy", "--compress-debug-sections=zstd", original.program, program)
     arguments = ("--core", original.core, "--exe", program, "--json", *NOWHERE)

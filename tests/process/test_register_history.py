@@ -9,7 +9,7 @@ from sframe_unwind.unwind.walk import Frame
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 DEPTH = 20_000
-RBX, RSP = 3, 7
+RBX = 3
 
 
 def test_register_of_the_outermost_of_many_frames() -> None:

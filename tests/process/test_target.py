@@ -56,6 +56,9 @@ class KernelCode:
     def may_be_trampoline(self, _pc: int) -> bool:
         return False
 
+    def code_rows(self, _pc: int) -> None:
+        return None
+
     def find(self, pc: int) -> Kernel | None:
         return Kernel() if self.is_code(pc) else None
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.missing import absent
-from tests.process.command import NOWHERE, backtrace, functions
+from tests.process.command import NOWHERE, backtrace, functions, without_code_extra
 from tests.process.programs import FOLDER, SECONDS, compiled, core_of, running
 from tests.runtime_code.programs import FOLDER as RUN_TIME
 from tests.runtime_code.programs import jit
@@ -55,26 +55,37 @@ def contains(found: list[str], part: list[str]) -> bool:
     return any(found[at : at + len(part)] == part for at in range(len(found)))
 
 
+@pytest.mark.parametrize("unwinder", ["code", "guess"])
 @pytest.mark.parametrize("flag", ["-fomit-frame-pointer", "-fno-omit-frame-pointer"])
 @pytest.mark.parametrize(
     ("place", "innermost"),
     [("*leaf", ["leaf", "caller"]), ("*leaf+3", ["leaf", "caller"]), ("*middle", ["middle", "caller"])],
 )
-def test_leaf_function_without_data(place: str, innermost: list[str], flag: str, tmp_path: Path) -> None:
+def test_leaf_function_without_data(
+    place: str, innermost: list[str], flag: str, unwinder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if unwinder == "guess":
+        without_code_extra(monkeypatch)
     program = compiled("leaf.c", tmp_path, "-O2", flag, str(FOLDER / "leaf.s"))
     core, by_gdb = core_of(program, place, tmp_path / "core")
     (frames,) = backtrace("--core", core, "--json", *NOWHERE).threads.values()
-    assert frames[0]["unwinder"] == "guess"
+    assert frames[0]["unwinder"] == unwinder
     assert functions(frames)[:4] == [*innermost, "outer", "main"]
     assert [frame["pc"] for frame in frames[:3]] == pcs_of(by_gdb)[:3]
 
 
+@pytest.mark.parametrize("unwinder", ["code", "guess"])
 @pytest.mark.parametrize("place", ["*middle+7", "*middle+12"])
-def test_function_without_data_that_is_no_leaf(place: str, tmp_path: Path) -> None:
-    """The word at SP does not follow a call; the frame pointer leads to the caller."""
+def test_function_without_data_that_is_no_leaf(
+    place: str, unwinder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The word at SP does not follow a call; the code or the frame pointer leads to the caller."""
+    if unwinder == "guess":
+        without_code_extra(monkeypatch)
     program = compiled("leaf.c", tmp_path, "-O2", "-fno-omit-frame-pointer", str(FOLDER / "leaf.s"))
     core, _ = core_of(program, place, tmp_path / "core")
     (frames,) = backtrace("--core", core, "--json", *NOWHERE).threads.values()
+    assert frames[0]["unwinder"] == unwinder
     assert functions(frames)[:4] == ["middle", "caller", "outer", "main"]
 
 

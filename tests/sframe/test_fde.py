@@ -7,10 +7,11 @@ import pytest
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.errors import FormatError, UnsupportedError
 from sframe_unwind.sframe import fde, header
-from sframe_unwind.sframe.constants import AbiNumber, FdeType, Flag, PauthKey, PcType
+from sframe_unwind.sframe.constants import AbiNumber, FdeType, PauthKey, PcType
 from sframe_unwind.sframe.fde import Fde
 from sframe_unwind.sframe.header import Header
 from sframe_unwind.sframe.raw import RawFdes
+from tests.sframe.headers import empty_header
 from tests.sframe.literal import literal
 
 ABI_OF = {"little": AbiNumber.AARCH64_ENDIAN_LITTLE, "big": AbiNumber.AARCH64_ENDIAN_BIG}
@@ -18,19 +19,8 @@ ABI_OF = {"little": AbiNumber.AARCH64_ENDIAN_LITTLE, "big": AbiNumber.AARCH64_EN
 
 def section(version: int, byteorder: ByteOrder, entries: bytes, rows: bytes, num_fdes: int = 1) -> tuple[bytes, Header]:
     """Return a header followed by these entries and these rows."""
-    head = Header(
-        byteorder=byteorder,
-        version=version,
-        flags=Flag(0),
-        abi=ABI_OF[byteorder],
-        fixed_fp_offset=0,
-        fixed_ra_offset=0,
-        aux_size=0,
-        num_fdes=num_fdes,
-        num_fres=0,
-        fre_size=len(rows),
-        fde_offset=0,
-        fre_offset=len(entries),
+    head = empty_header(ABI_OF[byteorder], version)._replace(
+        num_fdes=num_fdes, fre_size=len(rows), fre_offset=len(entries)
     )
     return header.encode(head) + entries + rows, head
 

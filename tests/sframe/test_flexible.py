@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from sframe_unwind.errors import FormatError
-from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber, FdeType, Flag
-from sframe_unwind.sframe.header import Header
+from sframe_unwind.sframe.constants import AbiNumber, FdeType, Flag
 from sframe_unwind.sframe.rules import RuleTable
 from sframe_unwind.unwind_rule import CFA, OUTERMOST, RegisterRule, UnwindRule, saved_at_cfa
+from tests.sframe.headers import empty_header
 from tests.sframe.literal import literal
 
 AMD64 = AbiNumber.AMD64_ENDIAN_LITTLE
@@ -19,20 +19,7 @@ S390X = AbiNumber.S390X_ENDIAN_BIG
 def rule(abi: AbiNumber, row: str, fp: int = 0) -> UnwindRule:
     """Return the rule of a flexible row, given as annotated bytes from its info byte on."""
     ra = -8 if abi is AMD64 else 0
-    head = Header(
-        byteorder=ARCH_BY_ABI[abi].byteorder,
-        version=3,
-        flags=Flag(4),
-        abi=abi,
-        fixed_fp_offset=fp,
-        fixed_ra_offset=ra,
-        aux_size=0,
-        num_fdes=0,
-        num_fres=0,
-        fre_size=0,
-        fde_offset=0,
-        fre_offset=0,
-    )
+    head = empty_header(abi, 3)._replace(flags=Flag(4), fixed_fp_offset=fp, fixed_ra_offset=ra)
     return RuleTable(head, FdeType.FLEX)[literal(row)]
 
 

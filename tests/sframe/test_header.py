@@ -10,6 +10,7 @@ from sframe_unwind.errors import FormatError, UnsupportedError
 from sframe_unwind.sframe import header
 from sframe_unwind.sframe.constants import AbiNumber, Flag
 from sframe_unwind.sframe.header import Header
+from tests.sframe.headers import empty_header
 from tests.sframe.literal import literal
 
 AMD64_V1 = literal("""
@@ -58,20 +59,7 @@ S390X_V2 = literal("""
     00 00 00 00 00 00 00 00              # offsets of the sub-sections
 """)
 
-EMPTY = Header(
-    byteorder="little",
-    version=3,
-    flags=Flag(5),
-    abi=AbiNumber.AARCH64_ENDIAN_LITTLE,
-    fixed_fp_offset=0,
-    fixed_ra_offset=0,
-    aux_size=0,
-    num_fdes=0,
-    num_fres=0,
-    fre_size=0,
-    fde_offset=0,
-    fre_offset=0,
-)
+EMPTY = empty_header(AbiNumber.AARCH64_ENDIAN_LITTLE, 3)._replace(flags=Flag(5))
 """A header without functions."""
 
 EXPECTED = {

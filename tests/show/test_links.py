@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.cli import main
-from tests.browser import render
+from tests.browser import WAITING, render
 from tests.samples.build import build
 
 LINKS = """
     const links = [...document.querySelectorAll("a")].filter((link) => link.textContent === "instructions");
     return JSON.stringify(links.map((link) => link.getAttribute("href")));
 """
-WAITING = "--virtual-time-budget=20000"
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from tests.elf.objects import run
 from tests.hanging import HANG
 from tests.survey.programs import plain_program, program, tar, with_sframe
 from tests.survey.stores import CONVERT, contents, files_in, query, quick, states, survey
-from tests.waiting import wait_until
+from tests.waiting import members, wait_until
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -150,15 +149,15 @@ def test_interrupted_run_goes_on(tree: Path, tmp_path: Path, number: signal.Sign
     begun = tmp_path / "begun"
     begun.mkdir()
     command = [sys.executable, "-c", SLOW, str(database), str(tree), str(begun)]
-    program = subprocess.Popen(command, cwd=CHECKOUT, stderr=-3)
+    program = subprocess.Popen(command, cwd=CHECKOUT, stderr=-3, start_new_session=True)
 
     wait_until(lambda: files_in(database) >= 3 or program.poll() is not None, "three files are done")
     program.send_signal(number)
     program.wait(HANG)
     before = files_in(database)
     assert 3 <= before < 22
-    time.sleep(0.3)
-    assert files_in(database) == before, "a worker has survived"
+    wait_until(lambda: not members(program.pid), "the workers have ended")
+    assert files_in(database) == before
     assert survey(database, tree, work=quick).files == 22 - before
     survey(undisturbed, tree, work=quick)
     assert contents(database) == contents(undisturbed)

@@ -6,6 +6,7 @@ from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.memory import LazyBytes
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Match
 from sframe_unwind.unwind.modules import Found, Module, Modules, NoData, Unusable
 from tests.unwind.world import CODE, module, sp_based
 
@@ -21,6 +22,7 @@ def test_answers() -> None:
     modules = Modules(ABI, [one_function(), Module("bare", [(0x5000, 0x6000)], lambda: None)])
     covered = modules.results[CODE + 4]
     assert isinstance(covered, Found)
+    assert isinstance(covered.match, Match)
     assert (covered.match.function.start, covered.match.row_start) == (CODE, 4)
     assert not covered.needs_registers
     expected = {

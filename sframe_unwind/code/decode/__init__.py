@@ -2,5 +2,5 @@
 
 It offers :class:`lifting.Lifter`, which makes an :class:`instruction.Instruction`;
 :class:`disassembly.Disassembler`, which makes its text; and :mod:`machines`, the facts that VEX lacks or has wrong.
-It knows no file and no state.
+It does not depend on files or on states of the interpretation.
 """

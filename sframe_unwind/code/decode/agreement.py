@@ -1,4 +1,4 @@
-"""Compares the effects of an instruction with the operands that capstone decodes: known is what both decoders show."""
+"""Compares the effects of an instruction by VEX with its operands by capstone: effects that both show are known."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WRITTEN = 2
 
 
 class Exemption(NamedTuple):
-    """Instructions of which capstone has an operand wrong, or does not tell whether it is written."""
+    """Instructions for which capstone shows a wrong operand, or does not tell whether it is written."""
 
     machine: str
     what: str
@@ -36,7 +36,7 @@ class Exemption(NamedTuple):
     """Pattern for capstone's mnemonics."""
     reason: str
     example: str
-    """One of them, as hexadecimal digits; the witness executes it."""
+    """One such instruction in hexadecimal digits, which the witness (``lab/code/witness``) executes."""
 
 
 _NOT_TOLD = "capstone does not tell which operands an instruction of s390x writes: of these, not the first register"
@@ -80,7 +80,7 @@ def agrees(instruction: Instruction, found: Disassembled | None, machine: Machin
     if found is None or found.size != instruction.size:
         return False
     if instruction.kind is Kind.SYSTEM:
-        return True  # the machine has the registers that a system call changes
+        return True  # the registers that a system call changes are a fact of the machine
     written = {number for number, _ in instruction.puts}
     if any(number not in written and number + HIGH not in written for number in _results(found, machine)):
         return False
@@ -116,13 +116,13 @@ def _results(found: Disassembled, machine: Machine) -> Iterator[int]:
 
 
 def _is_stored(instruction: Instruction, found: Disassembled, operand: int, machine: Machine) -> bool:
-    """Return whether an instruction stores to all bytes of an operand in memory, if it writes that."""
+    """Return whether an instruction stores to all bytes of an operand in memory, or does not write the operand."""
     address, size, _ = found.memory[operand]
     if any(not isinstance(length, int) for _, length, _ in instruction.stores):
-        return True  # from an address on, or around it
+        return True  # a store of unknown size is assumed to include the operand
     stored = sum(length for _, length, _ in instruction.stores if isinstance(length, int))
     is_written = bool(found.accesses[operand] & _WRITTEN) and not _is_exempt(found, "memory", machine)
-    # Capstone has compare-and-swap only read its operand.
+    # For compare-and-swap, capstone shows the operand as one that is only read.
     is_written |= any(place == address for place, _, _ in instruction.stores)
     return not is_written or (stored > 0 and stored >= size)
 

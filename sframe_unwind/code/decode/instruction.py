@@ -6,6 +6,7 @@ the state before it.  Registers have DWARF's numbers; :data:`HIGH` and the condi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any, NamedTuple, Union
 
@@ -41,13 +42,13 @@ CHOICE = 12
 UNKNOWN = 13
 """``operands``, which follow in the tuple: any value.  If it is an address in the frame, it is near one of theirs."""
 SIGN = 14
-"""``operand``: a return address gets its authentication code."""
+"""``operand, key``: a return address gets its authentication code, by the A key (0) or the B key (1)."""
 STRIP = 15
 """``operand, checked``: a return address loses its authentication code; if that is checked, it must have one."""
 SHIFT_RIGHT = 16
 """``operand, bits, signed``"""
 PARTLY = 17
-"""``operand``: an operand, most of which is left."""
+"""``operand``: an operand of which only a part was changed."""
 SCALED = 18
 """``operand, count``: an operand plus that many lengths of scalable vectors, in granules of 8 bytes."""
 
@@ -105,7 +106,7 @@ size, in either direction from the address.  If the address is also :data:`ANYTH
 """
 EVERYWHERE: Store = (ANYTHING, ANYTHING, ANYTHING)
 ELSEWHERE: Store = (RESULT, ANYTHING, ANYTHING)
-"""A store to memory that no general register points to."""
+"""A store to memory to which no general register points."""
 
 
 class Exit(NamedTuple):
@@ -131,12 +132,20 @@ class Instruction(NamedTuple):
     """The stores, in order."""
     exits: tuple[Exit, ...]
     target: Expression | None
-    """The target of an unconditional jump or call.  For an instruction that executes another one, the address of that
-    one (``STOP`` as long as its effect is unknown)."""
+    """The target of an unconditional jump or call.  For an instruction that executes another one, the address of the
+    other one; its kind is ``STOP`` as long as the effect of the other one is unknown."""
     link: int | None = None
     """The register in which a call leaves its return address."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is known which registers and what memory it may write."""
+        """Whether all registers and all memory are known that it may write."""
         return EVERYWHERE not in self.stores
+
+
+def jumps(instruction: Instruction) -> Iterator[int]:
+    """Yield the distances in bytes by which an instruction may jump, if they are constant; calls do not count."""
+    targets = [leaving.target for leaving in instruction.exits]
+    if instruction.kind is Kind.JUMP and instruction.target is not None:
+        targets.append(instruction.target)
+    yield from (target[1] for target in targets if target[0] == PC_RELATIVE)

@@ -34,12 +34,13 @@ from sframe_unwind.errors import MissingExtraError
 
 _PACKAGES = ("pyvex", "capstone")
 BASES = (0x5AFE_0000_0000, 0x2BED_0000_0000)
-"""Where instructions are lifted, as multiples of a page.  A constant near one of them is relative to the
-instruction's address if it moves with it: a program's own constant lies near one of them at most."""
+"""Two addresses at which an instruction is lifted, multiples of a page.  A constant near the first one is relative to
+the instruction if it is near the second one there; a constant of the program itself is near one of them at most."""
 _MAX_CACHED = 32_000
-"""Instructions: 20 MB.  A library of 100 MB has ten times as many different ones, most of which are made in no time."""
+"""Maximum number of instructions that are kept, which take 20 MB.  A library of 100 MB has ten times as many different
+ones, but most of them are made anew quickly, from their shapes."""
 _UNDECODED = ("Ijk_NoDecode", "Ijk_EmFail")
-"""VEX cannot decode the instruction, or assumes that the processor lacks it."""
+"""VEX's kinds of jumps for instructions that it cannot decode, or that it assumes the processor to lack."""
 
 
 def check_installed() -> None:
@@ -59,7 +60,7 @@ def check_installed() -> None:
 def _why_not_loaded(name: str) -> str:
     """Return why a package cannot be loaded; empty: it can.  The result is cached.
 
-    A debugger's own Python can find the package in an environment, but a library of another version elsewhere.
+    A debugger's own Python can find the package in one environment, and its library, of another version, in another.
     """
     try:
         with _named_user():
@@ -71,7 +72,7 @@ def _why_not_loaded(name: str) -> str:
 
 @contextmanager
 def _named_user() -> Iterator[None]:
-    """Give the user a name, of which pyvex makes the name of a file: in a container, a user often has a number only."""
+    """Give the user a name if it has none, as in many containers: pyvex makes the name of a file from it."""
     if _has_name():
         yield
         return
@@ -117,7 +118,7 @@ class Lifter:
     def instruction(self, code: bytes, at: int) -> Instruction:
         """Return the instruction at an offset of some bytes of code.
 
-        One that cannot be decoded has the kind ``STOP``, and the size 0 if its size is unknown, too.
+        An instruction that cannot be decoded has the kind ``STOP``, and the size 0 if its size is unknown, too.
         """
         known = self._known
         start = code[at : at + 2]
@@ -191,7 +192,7 @@ class Lifter:
         other = self._lifted_at(BASES[1], raw)
         if other == found:
             return found
-        # A value that is relative at only one of them is the program's own constant.
+        # A value that is relative at only one of the two addresses is a constant of the program.
         return self.machine.anything(found.size) if other is None or _is_relative(other) else other
 
     def _lifted_at(self, base: int, raw: bytes) -> Instruction | None:

@@ -1,9 +1,9 @@
 """Makes instructions that differ only in a displacement from two of them that were lifted.
 
-Programs have several times more distinct instructions than kinds of them: the others differ in a distance from the
-stack pointer or from the instruction.  A machine's ``shape`` (:mod:`sframe_unwind.code.decode.machines`) takes the
-displacement out of an instruction's bytes; the rest is the key of a shape.  Two lifted instructions of a shape show
-where their displacement is in the result.  If the rest is equal, other instructions are made by inserting theirs.
+Many distinct instructions of a program differ only in a distance from the stack pointer or from the instruction.  A
+machine's ``shape`` (:mod:`sframe_unwind.code.decode.machines`) takes this displacement out of an instruction's bytes;
+the rest is the key of a shape.  Two lifted instructions of one shape show where the displacement is in the result.  If
+the results are otherwise equal, other instructions of the shape are made by inserting their displacements.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sframe_unwind.code.decode.instruction import Instruction
 from sframe_unwind.code.decode.machines.base import Shape
 
 _MAX_SHAPES = 32_000
-"""8 MB.  A library of 100 MB has more than 200,000, of which few come again."""
+"""Maximum number of shapes that are kept: 8 MB.  A library of 100 MB has more than 200,000, most of them once."""
 
 
 class _First(NamedTuple):
@@ -75,7 +75,7 @@ class Shapes:
                 self._known[shape.key] = None
 
     def _forget(self) -> None:
-        """Forget the shapes that only one instruction had so far; all of them if that is too little."""
+        """Forget the shapes that only one instruction had so far; if too many are left, forget all shapes."""
         for key in [key for key, found in self._known.items() if isinstance(found, _First)]:
             del self._known[key]
         if len(self._known) > _MAX_SHAPES // 2:

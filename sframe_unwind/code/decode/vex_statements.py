@@ -51,7 +51,7 @@ _ENDS = {
     "Ijk_SigTRAP": Kind.TRAP,
     "Ijk_SigILL": Kind.TRAP,
 }
-"""Jump kinds; after others, the next instruction is unknown."""
+"""The known kinds of jumps; after any other kind, the next instruction is unknown."""
 
 
 class Translation:

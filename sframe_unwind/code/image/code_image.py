@@ -77,13 +77,13 @@ class CodeImage:
         self._pointers = pointers or {}
         self.plts = plts
         self.entry_point = entry_point
-        """Where the program starts, without a caller."""
+        """The address at which the program starts, without a caller."""
         self.reachable = Addresses()
         """Addresses of functions that other files can call, and of code that data points to."""
         self.interposable = Addresses()
         """Addresses of an object file's functions that a function of another file may replace at run time."""
         self.static_branches: Mapping[int, int] = {}
-        """Where jumps lead that a kernel replaces by nops while it runs, by the addresses of either."""
+        """The targets of jumps that a kernel replaces by nops while it runs, or that replace nops, by address."""
 
     def section(self, address: int) -> CodeSection | None:
         """Return the section that contains an address."""
@@ -102,8 +102,17 @@ class CodeImage:
         section = self.section(address)
         return section is not None and section.executable
 
+    def bytes_at(self, address: int, size: int) -> bytes:
+        """Return the bytes at an address; fewer at the end of a section, and none outside of all."""
+        section = self.section(address)
+        return (
+            b""
+            if section is None
+            else bytes(section.contents[address - section.start : address - section.start + size])
+        )
+
     def read(self, address: int, size: int) -> int | None:
-        """Return the unsigned number at an address when the program starts."""
+        """Return the unsigned number that is at an address when the program starts."""
         address &= _BEYOND - 1
         if address in self._pointers and size == 8:
             return self._pointers[address]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.arch import Arch
-from sframe_unwind.elf import ElfBinary, SectionHeader
-from sframe_unwind.elf.constants import ENTRY, SHT_RELA, SYMBOL
-from sframe_unwind.elf.relocation import fill, symbol_values
+from sframe_unwind.elf import ElfBinary
+from sframe_unwind.elf.constants import SYMBOL
+from sframe_unwind.elf.relocation import fill
 
 _UNDEFINED = 0
 _INSTRUCTION = 4
@@ -16,12 +16,8 @@ _INSTRUCTION = 4
 _CODE_ORDER: ByteOrder = "little"
 """Byte order of such instructions: that of AArch64, also in big-endian programs."""
 _FAR = 0x4000_0000
-
-
-class _Symbol(NamedTuple):
-    defined: bool
-    value: int
-    name: str
+"""Distance in bytes from a field to the address that stands for a symbol in another file; it must not be mistaken for a
+jump to the next instruction."""
 
 
 class CodeRelocations:
@@ -29,11 +25,7 @@ class CodeRelocations:
 
     def __init__(self, binary: ElfBinary) -> None:
         self._binary = binary
-        self._tables: dict[int, list[SectionHeader]] = {}
-        self._symbols: dict[int, list[_Symbol]] = {}
-        for table in binary.sections:
-            if table.type == SHT_RELA:
-                self._tables.setdefault(table.info, []).append(table)
+        self._undefined: dict[int, Mapping[int, str]] = {}
 
     def applied(self, number: int, contents: bytes) -> tuple[bytes, dict[int, str]]:
         """Return a section's contents with its relocations applied, and the names of symbols in other files.
@@ -42,54 +34,38 @@ class CodeRelocations:
 
         :param number: number of the section.
         """
-        binary = self._binary
+        relocations, arch = self._binary.relocations, self._binary.arch
         result = bytearray(contents)
         external: dict[int, str] = {}
-        start = binary.layout.addresses[number]
-        for table in self._tables.get(number, ()):
-            symbols = self._symbols_of(table.link)
-            for offset, info, addend in binary.records(ENTRY, binary.contents(table)):
-                symbol = info >> 32
-                if symbol >= len(symbols) or offset >= len(result):
-                    continue
-                defined, value, name = symbols[symbol]
-                if symbol and not defined:
-                    external[start + offset] = name
-                    # Must not be mistaken for a jump to the next instruction.
-                    _apply(
-                        contents=result,
-                        arch=binary.arch,
-                        kind=info & 0xFFFFFFFF,
-                        offset=offset,
-                        place=start + offset,
-                        value=start + offset - _FAR,
-                    )
-                else:
-                    _apply(
-                        contents=result,
-                        arch=binary.arch,
-                        kind=info & 0xFFFFFFFF,
-                        offset=offset,
-                        place=start + offset,
-                        value=value + addend,
-                    )
+        start = self._binary.layout.addresses[number]
+        for entry, table, _ in relocations.of(number):
+            values = relocations.symbol_values(table)
+            if entry.symbol >= len(values) or entry.offset >= len(result):
+                continue
+            place = start + entry.offset
+            name = self._undefined_in(table).get(entry.symbol)
+            if name is not None:
+                external[place] = name
+                value = place - _FAR
+            else:
+                value = values[entry.symbol] + entry.addend
+            _apply(contents=result, arch=arch, kind=entry.kind, offset=entry.offset, place=place, value=value)
         return bytes(result), external
 
-    def _symbols_of(self, number: int) -> list[_Symbol]:
-        """Return the symbols of a symbol table, which is decoded once."""
-        if number not in self._symbols:
-            self._symbols[number] = _symbols(self._binary, number)
-        return self._symbols[number]
+    def _undefined_in(self, table: int) -> Mapping[int, str]:
+        """Return the names of the symbols in other files, by their numbers in a symbol table, which is decoded once."""
+        if table not in self._undefined:
+            self._undefined[table] = _undefined_symbols(self._binary, table)
+        return self._undefined[table]
 
 
-def _symbols(binary: ElfBinary, number: int) -> list[_Symbol]:
+def _undefined_symbols(binary: ElfBinary, number: int) -> dict[int, str]:
     table = binary.section(number)
-    values = symbol_values(binary, number, binary.layout.addresses)
     strings = binary.strings(table)
-    found = []
-    for entry, value in zip(binary.records(SYMBOL, binary.contents(table)), values):
-        name = strings[entry[0] : strings.find(b"\0", entry[0])].decode("utf-8", "backslashreplace")
-        found.append(_Symbol(entry[3] != _UNDEFINED, value, name))
+    found = {}
+    for index, entry in enumerate(binary.records(SYMBOL, binary.contents(table))):
+        if index and entry[3] == _UNDEFINED:
+            found[index] = strings[entry[0] : strings.find(b"\0", entry[0])].decode("utf-8", "backslashreplace")
     return found
 
 

@@ -97,7 +97,7 @@ def _contents(binary: ElfBinary, section: SectionHeader) -> Contents:
 
 
 def _read(descriptor: int, start: int, offset: int, size: int) -> bytes:
-    # All processes that work on the file share the position from which read() continues.
+    # Not read(): all processes that work on the file share its position.
     found = os.pread(descriptor, size, start + offset)
     if len(found) != size:
         raise FileError("the file became shorter while it was read")
@@ -124,7 +124,7 @@ class _Pointers(Mapping[int, int]):
 
     def __init__(self, binary: ElfBinary) -> None:
         self._offsets, self.found = array("Q"), array("Q")
-        """Where something is filled in, ascending, and what."""
+        """The addresses at which the dynamic linker writes a value, ascending, and these values."""
         if binary.is_object:
             return
         kind = binary.arch.elf_code.relative_relocation
@@ -195,7 +195,7 @@ def _plt_names(binary: ElfBinary, plts: tuple[Plt, ...]) -> Iterator[tuple[int, 
 
 
 def exception_tables(binary: ElfBinary, image: CodeImage) -> LandingPads:
-    """Return the places where exceptions are caught, by the address before the return address of a call."""
+    """Return the landing pads of a file; see :data:`LandingPads`."""
     for section in binary.sections:
         if section.name == EH_FRAME and section.has_contents:
             address = binary.layout.addresses[section.number]

@@ -1,6 +1,7 @@
-"""Finds where exceptions are caught: by the tables of C++'s and C's clean-ups, which FDEs refer to.
+"""Finds the landing pads of a file: the places where execution continues when an exception passes through a call.
 
-Linux Standard Base Core 5.0, 10.6, for ``.eh_frame``; the language-specific data is GCC's, which Clang follows.
+FDEs refer to the tables of landing pads, for C++ and for the clean-up functions of C.  ``.eh_frame`` is specified in
+Linux Standard Base Core 5.0, 10.6; the format of the tables is that of GCC, which Clang follows.
 """
 
 from __future__ import annotations
@@ -18,28 +19,27 @@ from sframe_unwind.code.image.code_image import CodeImage
 from sframe_unwind.errors import FormatError
 
 _MAX_TABLE = 1 << 20
-"""Maximum size of a table, in bytes."""
+"""Number of bytes of a table that are read at most."""
 _ID = 4
 """Size of the id or CIE pointer at the start of a record's body, in bytes."""
 
 
 class LandingPad(NamedTuple):
-    """The place where an exception that passes through a call may be caught."""
+    """The place where execution may continue when an exception passes through a call."""
 
     address: int
     popped: int
-    """Number of bytes of the call's arguments, which the unwinder removes from the stack."""
+    """Size in bytes of the call's arguments on the stack, which the unwinder removes."""
 
 
 LandingPads = Callable[[int], Iterable[LandingPad]]
-"""Returns where an exception may be caught that passes through the call before a return address, by that minus 1."""
+"""Returns the landing pads of a call, by an address within the call instruction: the return address minus 1."""
 
 
 class _CallSite(NamedTuple):
-    """Calls that share a landing pad."""
+    """A range of addresses with the landing pad of the calls in it."""
 
     start: int
-    """Start address."""
     end: int
     landing_pad: int
 
@@ -48,13 +48,13 @@ class _Function(NamedTuple):
     """A function with a table of call sites."""
 
     start: int
-    """Start address."""
     end: int
     table: int
+    """Address of the table."""
     args_sizes: list[ArgsSize]
 
     def popped(self, pc: int) -> int:
-        """Return the number of bytes of arguments that are on the stack at an address."""
+        """Return the size in bytes of the arguments that are on the stack at an address."""
         at = bisect_right(self.args_sizes, (pc - self.start, 1 << 64))
         return self.args_sizes[at - 1].size if at else 0
 
@@ -62,8 +62,9 @@ class _Function(NamedTuple):
 class ExceptionTables:
     """The landing pads of a file.
 
-    :param eh_frame: contents of the section, relocated.
-    :param address: address of the section in memory.
+    :param eh_frame: contents of ``.eh_frame``, relocated.
+    :param address: address of ``.eh_frame``.
+    :param image: the file's sections, from which the tables are read.
     """
 
     def __init__(self, eh_frame: bytes, address: int, byteorder: ByteOrder, image: CodeImage) -> None:
@@ -74,7 +75,7 @@ class ExceptionTables:
         self._known: dict[int, list[_CallSite]] = {}
 
     def landing_pads(self, pc: int) -> list[LandingPad]:
-        """Return the place where an exception that passes through a call may be caught.
+        """Return the landing pads of a call.
 
         :param pc: an address within the call instruction, such as the return address minus 1.
         """
@@ -98,7 +99,7 @@ class ExceptionTables:
         try:
             yield from _read_call_sites(reader, function.start)
         except (FormatError, IndexError):
-            return  # truncated: the part up to there is used
+            return  # the table is malformed or ends too early: the call sites before that place are used
 
 
 def _read_call_sites(reader: _Reader, function: int) -> Iterator[_CallSite]:
@@ -141,7 +142,7 @@ class _Reader:
         return value
 
     def pointer(self, encoding: int) -> int | None:
-        """Return the next pointer, 0 if it is null; ``None``: there is none, or it is indirect."""
+        """Return the next pointer; 0: it is null; ``None``: the encoding has no pointer, or only its address."""
         if encoding == PE_OMIT:
             return None
         check_supported(encoding & ~PE_INDIRECT, self._bases)
@@ -153,15 +154,18 @@ class _Reader:
 
 
 class _Common(NamedTuple):
-    """The contents of a CIE."""
+    """The fields of a CIE that are needed to read its FDEs."""
 
     factor: int
+    """Code alignment factor."""
     encoding: int
+    """Encoding of the addresses of functions."""
     table_encoding: int
+    """Encoding of the address of a table of call sites."""
 
 
 class _Records:
-    """The records of ``.eh_frame``, as far as they lead to tables."""
+    """Reads the records of ``.eh_frame``, as far as they lead to tables of call sites."""
 
     def __init__(self, data: bytes, address: int, byteorder: ByteOrder) -> None:
         self._data = data

@@ -1,4 +1,4 @@
-"""Functions by address, as the tables that describe them delimit them, and sets of addresses, in few bytes."""
+"""Keeps the ranges of functions, as the tables delimit them, and sets of addresses, in few bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class CodeRange(NamedTuple):
 class CodeRanges:
     """Ranges that do not overlap, in order.
 
-    :param ranges: of several with one start, the longest counts; a range that begins inside another ends that one.
+    :param ranges: start and end address (exclusive) of each.  If several have the same start, the longest one counts.
+        If a range begins inside another one, the other one ends there.
     """
 
     def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
@@ -51,14 +52,18 @@ class CodeRanges:
         return found if address < found.end else None
 
     def before_next(self, address: int, size: int) -> CodeRange:
-        """Return the range from an address that is in no range to the next range, up to a size in bytes."""
+        """Return the range from an address to the next known range.
+
+        :param address: an address that is in no range.
+        :param size: maximum size of the result, in bytes.
+        """
         at = bisect_right(self.starts, address)
         end = address + size
         return CodeRange(address, min(end, self.starts[at]) if at < len(self.starts) else end)
 
 
 class Starts:
-    """A set of ranges, by where they start, in one byte for each that there is."""
+    """A set of ranges, by their starts; it takes one byte for each known range."""
 
     def __init__(self, ranges: CodeRanges) -> None:
         self._starts = ranges.starts

@@ -1,4 +1,4 @@
-"""The contents of a section in parts: the whole section would take as much memory as the file is large."""
+"""Reads the contents of a section in pieces, because a whole section can take as much memory as the file has bytes."""
 
 from __future__ import annotations
 

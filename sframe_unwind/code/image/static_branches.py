@@ -39,9 +39,9 @@ def _place(image: CodeImage, field: int) -> int | None:
 
 
 def either_way(found: Instruction, pc: int, target: int) -> Instruction:
-    """Return the jump or nop of a static branch as an instruction that goes on after it or at the target.
+    """Return the jump or nop of a static branch as an instruction that continues after it or at the target.
 
-    What is neither stays as it is.
+    Any other instruction is returned unchanged.
     """
     leads_there = (PC_RELATIVE, target - pc)
     is_jump = found.kind is Kind.JUMP and found.target == leads_there

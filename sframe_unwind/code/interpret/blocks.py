@@ -17,7 +17,7 @@ _MAX_WAYS = 16
 
 
 class Restart(Exception):  # noqa: N818  # no error: a call was found not to return, or a table to end earlier
-    """The function has to be interpreted from the start, with what was found out."""
+    """The function has to be interpreted again from the start, with the facts that were found meanwhile."""
 
 
 class GivenUp(Exception):  # noqa: N818  # no error: the function takes too long
@@ -54,16 +54,16 @@ class Blocks:
         self.states: dict[int, State] = {}
         self.sources: dict[int, set[Source]] = {}
         self.current: int | None = None
-        """The block that is executed; ``None``: code is followed that nothing certain leads to."""
+        """The block that is executed; ``None``: the code is only guessed."""
         self.leaving = 0
         """Address of the instruction that is executed."""
         self.visited: set[int] = set()
         """Addresses of the instructions that were executed."""
         self.after_call: set[int] = set()
-        """Addresses to which only calls lead that may not return."""
+        """Addresses that are reached only from calls before them that may not return."""
         self.guessed: set[int] = set()
         self.settled: frozenset[int] | None = None
-        """The instructions that something certain leads to, as soon as all of these are known."""
+        """The certain instructions, as soon as all of them are known."""
         self.presumes = False
         self.meets = False
         self.ways: dict[int, dict[Value, int]] | None = {} if apart else None
@@ -72,7 +72,7 @@ class Blocks:
         self._waiting: set[int] = set()
 
     def settle(self) -> None:
-        """Note that all code is known that something certain leads to."""
+        """Record that all certain code has been found."""
         self.settled, self.current = frozenset(self.visited), None
 
     def next(self) -> int | None:
@@ -107,7 +107,7 @@ class Blocks:
         else:
             self._note_meeting(known, state)
             if self._conflicts(known, state):
-                # Compilers never let paths with different stack pointers meet: the call does not return.
+                # Compilers never let paths with different stack pointers meet, so the call does not return.
                 if after_call:
                     self.presumes = True
                     return

@@ -17,7 +17,7 @@ from sframe_unwind.code.interpret.values import NUMBER, OTHER, UNKNOWN, on_stack
 
 _MASK = (1 << 64) - 1
 _REACH_OF_CALLEE = 1 << 16
-"""How far from a pointer a callee's stores are examined, in bytes."""
+"""Maximum distance in bytes from a pointer at which the stores of a callee through it are taken into account."""
 
 
 class Way(NamedTuple):
@@ -48,14 +48,14 @@ class Calls:
         self.called: set[int] = set()
         self.passed: set[Passed] = set()
         self.after_ends: dict[int, State] = {}
-        """The code after calls that do not return, with the state if they did: tables also describe this code."""
+        """The code after calls that do not return, with the state as if they did, because tables describe this code."""
         self.catches = False
         """Whether an exception that passes through a call may be caught."""
 
     def ways(self, pc: int, instruction: Instruction, state: State, is_certain: bool) -> Iterator[Way]:
         """Follow a call, and yield where it leads.
 
-        :param is_certain: something certain leads to the call.
+        :param is_certain: whether the call is certain code.
         """
         target = self._evaluator.value(instruction.target or (), state, pc) if instruction.target else OTHER
         following = pc + instruction.size
@@ -100,7 +100,7 @@ class Calls:
             yield Way(following, state, after_call=called not in self._all.coming_back)
 
     def _pointers(self, called: int, state: State) -> Iterator[Passed]:
-        """Yield the pointers to saved registers, and to what is below these, in the registers at a call."""
+        """Yield the pointers in registers at a call through which the callee may overwrite a slot of a known value."""
         sp = self._frame.sp
         for number in self._all.machine.general:
             value = state.registers.get(number, OTHER)

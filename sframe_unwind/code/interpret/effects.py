@@ -16,16 +16,17 @@ Instructions = Mapping[int, Instruction]
 Restored = Callable[[CodeRange], frozenset[int]]
 
 MAX_FUNCTIONS, _MAX_BYTES = 32, 65_536
-"""Limits for one callee; one that leads to more code is assumed to keep the ABI, and to change all that it permits."""
+"""Limits for the code to which one callee leads.  A callee with more is assumed to change all registers that the ABI
+permits, and no others."""
 
 
 class Effects:
-    """Finds the registers that a callee may change, from all instructions that calls and jumps from it can lead to.
+    """Finds the registers that a callee may change, from all instructions to which its calls and jumps can lead.
 
-    If it leaves the file, can be replaced by a function of another file, or jumps to the value of a register, the rules
-    of the ABI are assumed.
+    The rules of the ABI are assumed for a callee that leads out of the file, can be replaced by a function of another
+    file, or jumps to the value of a register.
 
-    :param restored: returns the callee-saved registers that a function has restored wherever it is left.
+    :param restored: returns the callee-saved registers that a function restores on all paths on which it is left.
     """
 
     def __init__(
@@ -40,10 +41,10 @@ class Effects:
         self._known: dict[int, frozenset[int]] = {}
         self._restored_by: dict[CodeRange, frozenset[int]] = {}
         self.parts: Collection[int] = ()
-        """Starts of functions that their own rows say to be entered with another's frame."""
+        """Starts of functions that are entered with the frame of another function, according to their own rows."""
 
     def forget(self) -> None:
-        """Find the effects anew, after something was learned that they depend on."""
+        """Find the effects anew, because facts on which they depend have changed."""
         self._known.clear()
         self._restored_by.clear()
 
@@ -89,7 +90,7 @@ class Effects:
         return found
 
     def _reached(self, function: CodeRange, start: int) -> Instructions:
-        """Return the instructions of a function that are executed where it is entered; all if that cannot be told."""
+        """Return the instructions that a function executes from an entry on; all of them if that is not known."""
         every = self._sweeps.sweep(function).instructions
         waiting, found = [start], dict[int, Instruction]()
         while waiting:
@@ -117,9 +118,9 @@ class Effects:
         return written
 
     def _targets(self, function: CodeRange, instructions: Instructions) -> Iterator[tuple[int | None, bool]]:
-        """Yield where a function may lead, and whether that is a part of it by its rows.
+        """Yield the addresses to which a function may lead, and whether each is a part of it by its rows.
 
-        ``None`` is what is not known, or not in the file.
+        ``None`` stands for an address that is not known, or not in the file.
         """
         for pc, instruction in instructions.items():
             for target in _targets(instruction):

@@ -1,4 +1,4 @@
-"""Decides what a jump out of a function is: a tail call, a part of the function elsewhere, or a detour."""
+"""Decides whether a jump out of a function is a tail call, or leads to a part of the function or to a detour."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Elsewhere:
         self.followed: set[CodeRange] = set()
         """The other functions that are followed."""
         self.continued: set[int] = set()
-        """Those of their starts that were entered."""
+        """The starts of those other functions that were entered at their start."""
 
     def enter(self, target: int, other: CodeRange) -> bool:
-        """Note that another function is entered; return whether to follow it: too many are not followed."""
+        """Record that another function is entered; return whether to follow it, which is done for a limited number."""
         if other not in self.followed and len(self.followed) >= _MAX_FOLLOWED:
             return False
         self.followed.add(other)
@@ -33,9 +33,9 @@ class Elsewhere:
         return True
 
     def is_detour(self, target: int) -> bool:
-        """Return whether code that no table describes leads back to the function that jumped to it.
+        """Return whether the code at an address is in no table, and leads back to the function that jumped there.
 
-        It has that function's frame.  Linux has such code in ``.altinstr_aux``.
+        Such code has the frame of that function.  Linux has it in ``.altinstr_aux``.
         """
         if not self._image.is_code(target) or self._image.plt(target) is not None:
             return False
@@ -52,14 +52,14 @@ class Elsewhere:
         )
 
     def is_tail_call(self, target: int, other: CodeRange, state: State, is_certain: bool) -> bool:
-        """Return whether a jump to another function enters it like a call, as far as is known.
+        """Return whether a jump to another function enters that function like a call, as far as is known.
 
         :param other: the function that contains the target.
-        :param is_certain: something certain leads to the jump.
+        :param is_certain: whether the jump is certain code.
         """
         if target != other.start:
             return self._image.plt(target) is not None and self._frame.is_entry(state)
         if target in self._all.unentered:
             return self._frame.is_entry(state)
-        # Clang makes conditional jumps that cannot be taken lead to after the function.
+        # For conditional jumps that cannot be taken, Clang makes the address after the function the target.
         return not is_certain or target == self._function.end or self._frame.may_be_entry(state)

@@ -21,18 +21,18 @@ class Ends:
 
     @property
     def as_entered(self) -> bool:
-        """Whether it is left without a frame on all paths."""
+        """Whether the function is left without a frame on all paths."""
         return bool(self.stack_pointers_at_end) and self._as_entered
 
     @property
     def restored(self) -> frozenset[int]:
-        """The followed registers that hold what they held at the entry wherever it is left."""
+        """The followed registers that have their values at the entry on all paths on which the function is left."""
         return frozenset(self._frame.also if self._restored is None else self._restored)
 
     def leave(self, state: State, is_certain: bool) -> None:
         """Record the state in which the function is left.
 
-        :param is_certain: something certain leads there; guessed code does not show the stack pointer.
+        :param is_certain: whether that is certain code; the stack pointer of guessed code is not recorded.
         """
         self.returns = True
         if is_certain:
@@ -42,7 +42,7 @@ class Ends:
             self._restored = kept if self._restored is None else self._restored & kept
 
     def return_to(self, target: Value, has_replaced: bool) -> None:
-        """Record to what a return instruction returns.
+        """Record the address to which a return instruction returns, as an abstract value.
 
         :param has_replaced: a value was stored over the return address.
         """

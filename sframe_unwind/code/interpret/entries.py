@@ -33,15 +33,15 @@ def interpreted(
     is_by_abi: bool = False,
     prover: Prover | None = None,
 ) -> Run:
-    """Interpret a function, in other states if it turns out that it is not entered by the ABI.
+    """Interpret a function; if its end shows that it is not entered by the ABI, interpret it again in other states.
 
     The header of a procedure linkage table pushes two words before it jumps to the dynamic linker, which removes them
-    at the end, and jumps to the called function.  No other function leaves its caller with less on the stack than at
-    its entry, unless it has an error.
+    at the end, and jumps to the called function.  Any other function that removes more from the stack than it pushed
+    has an error.
 
     :param entered: by address, the states in which the function is entered according to the ABI.
     :param through_calls: see :meth:`Interpreter.run`.
-    :param is_by_abi: its rows show that it is entered by the ABI; if it has a return, this is assumed.
+    :param is_by_abi: whether its rows show that it is entered by the ABI; that is also assumed if it has a return.
     :param prover: see :meth:`Interpreter.run`.
     """
     run = interpreter.run(function, entered, through_calls, prover=prover)

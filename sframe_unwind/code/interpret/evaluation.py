@@ -34,6 +34,7 @@ from sframe_unwind.code.interpret.values import (
     OTHER_BASE,
     REPLACED,
     SIGNED,
+    SIGNED_BY_B,
     STACK_BASE,
     SYMBOL,
     UNKNOWN,
@@ -102,7 +103,7 @@ class Evaluator(Conditions):
             if not isinstance(size, int):
                 place, extent = value(address, state, pc), value(size, state, pc)
                 if address[0] == SCALED and place[0] == STACK_BASE:
-                    # By a stack pointer whose own distance from the CFA is not constant: anywhere near it.
+                    # The distance of the base from the CFA is not constant itself: assume any number of bytes there.
                     place, extent = value(address[1], state, pc), UNKNOWN
                 self._fill(address, place, extent, value(expression, state, pc), state)
                 continue
@@ -155,7 +156,7 @@ class Evaluator(Conditions):
             registers[register] = value
 
     def _new_sp(self, value: Value, state: State, pc: int) -> Value:
-        """Return a name for the new stack pointer; the value that the name denoted before becomes unreachable."""
+        """Return a name for a new value of the stack pointer; make the state forget an older value with that name."""
         fresh = displaced(pc) if value[0] in (STACK_BASE, OTHER_BASE) else lost(pc)
         bounds, reaches = self._bounds, self._reaches
         top = bounds.of(value)
@@ -191,8 +192,7 @@ class Evaluator(Conditions):
     def _fill(self, expression: Expression, address: Value, size: Value, value: Value, state: State) -> None:
         """Overwrite a number of bytes that a register has.
 
-        An unknown number of bytes is assumed to end within the object at the address, like other stores whose
-        addresses have an unknown part.
+        A store of unknown size is assumed to end within the object at its address, as a store with an index is.
         """
         if expression == ANYTHING:
             state.leaked = True
@@ -274,7 +274,7 @@ class Evaluator(Conditions):
         """Change a state to the one after a call.
 
         :param changed: the registers that the callee may change; ``None``: those that the ABI permits.  The stack
-            pointer and the caller's stack stay unchanged, except what the ABI gives to the callee.
+            pointer and the caller's stack stay unchanged, except for the area that the ABI gives to the callee.
         """
         preserved, is_tracked = self._machine.preserved, self._frame.is_tracked
         registers = state.registers

@@ -43,7 +43,7 @@ from sframe_unwind.code.interpret.values import (
     NUMBER,
     OTHER,
     OTHER_BASE,
-    SIGNED,
+    SIGNED_BASE,
     STACK_BASE,
     SYMBOL,
     TABLE_BASE,
@@ -69,7 +69,7 @@ _WORD = 8
 _MIN_ADDRESS = 0x1000
 """Smaller constants are never taken for the address of a table."""
 _MIN_KERNEL_ADDRESS = 1 << 30
-"""The least distance of kernel addresses from 0, as numbers with a sign; they are negative."""
+"""The least distance from 0 of a kernel address, which is negative as a signed number."""
 _BITS_OF_BYTE = 8
 SCATTERED = 3001
 """A pseudo register of the interpretation: the addresses of saved registers that were stored at an unknown place."""
@@ -145,16 +145,16 @@ class Expressions:
             signed = offset if expression[3] else offset & _MASK
             if base == NUMBER:
                 return number(signed >> expression[2])
-            # Without its lowest bits, an address can be shifted back; without more of them, it is none.
+            # An address without its lowest bits can be shifted back; with fewer bits left, it is no address any more.
             return self._opaque(value) if expression[2] < _BITS_OF_BYTE else self._part(value)
         if kind == SIGN:
             value = self.value(expression[1], state, pc)
-            return SIGNED if value == self._frame.return_address else self._opaque(value)
+            return (SIGNED_BASE, expression[2]) if value == self._frame.return_address else self._opaque(value)
         if kind == STRIP:
             value = self.value(expression[1], state, pc)
             if value == self._frame.return_address and expression[2]:
                 return UNKNOWN
-            return self._frame.return_address if value == SIGNED else value
+            return self._frame.return_address if value[0] == SIGNED_BASE else value
         if kind == SCALED:
             return self._scaled(self.value(expression[1], state, pc), expression[2])
         if kind == UNKNOWN_KIND:
@@ -173,7 +173,7 @@ class Expressions:
         return self._indexed(STACK_BASE, value) if self._is_address(value[0]) else self._opaque(value)
 
     def _altered(self, value: Value) -> Value:
-        """Return the knowledge about a value of which a part was overwritten."""
+        """Return the abstract value of a value of which a part was overwritten."""
         if value[0] == ALTERED_BASE or has_reach(value):
             return UNKNOWN_BASE, value[1] if value[0] == ALTERED_BASE else ANYWHERE[1]
         if self._is_address(value[0]):
@@ -190,7 +190,7 @@ class Expressions:
     def _is_surely_address(self, value: Value) -> bool:
         """Return whether a value is an address in the frame, or was computed from one in a way that is not followed.
 
-        One of several values, of which one is an address, mostly is a number where something is computed from it.
+        If the value is one of several, of which one is an address, it is mostly a number where it is computed with.
         """
         return self._is_address(value[0]) or (value[1] == ANYWHERE[1] and has_reach(value))
 

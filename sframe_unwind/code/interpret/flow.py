@@ -23,7 +23,7 @@ _MASK = (1 << 64) - 1
 
 
 class Found(NamedTuple):
-    """What the attempts to interpret a function find out for the next one."""
+    """The facts that an attempt to interpret a function finds for the next attempt."""
 
     dead: set[int]
     """Addresses after calls that do not return."""
@@ -37,7 +37,7 @@ class Settings(NamedTuple):
     effects: Effects | None
     """``None``: callees are assumed to keep the ABI."""
     apart: bool
-    """States with different stack pointers are kept apart."""
+    """Whether states with different stack pointers are kept apart."""
     prover: Prover | None
     """Called for each instruction of the function itself."""
 
@@ -45,7 +45,7 @@ class Settings(NamedTuple):
 class Flow:
     """One attempt to interpret a function.
 
-    :param found: what earlier attempts found out; this one adds to it.
+    :param found: the facts that earlier attempts found; this attempt adds to them.
     """
 
     def __init__(self, program: Program, function: CodeRange, found: Found, budget: Budget, settings: Settings) -> None:
@@ -70,14 +70,14 @@ class Flow:
 
     @property
     def _is_certain(self) -> bool:
-        """Whether something certain leads to the code that is executed."""
+        """Whether the code that is executed is certain."""
         return self._blocks.settled is None
 
     def run(self, entries: dict[int, State]) -> Run:
         """Interpret the function.
 
         :param entries: the states in which it is entered, by address.
-        :raises Restart: it has to be interpreted anew, with what was found out.
+        :raises Restart: it has to be interpreted again, with the facts that were found.
         :raises GivenUp: it takes too long.
         """
         for address, state in entries.items():
@@ -96,7 +96,7 @@ class Flow:
         return self.result(complete=True)
 
     def result(self, complete: bool) -> Run:
-        """Return what was found.
+        """Return the result.
 
         :param complete: ``False``: the function was given up.
         """
@@ -136,7 +136,7 @@ class Flow:
     def _follow_traps(self) -> None:
         """Follow the code after traps if nothing else leads there.
 
-        A trap's handler may continue there, but need not: for Xen's emulation, letters follow a trap.
+        The handler of a trap may continue there, or not: for Xen's emulation, letters follow a trap.
         """
         certain = frozenset(self._blocks.visited)
         while self._later:
@@ -147,7 +147,7 @@ class Flow:
         self._blocks.guessed.update(block for block in self._blocks.states if address_of(block) not in certain)
 
     def _guess(self) -> None:
-        """Follow jumps with unknown targets to code that nothing else leads to."""
+        """Follow jumps with unknown targets to code to which nothing else leads."""
         if not self._unresolved:
             return
         state = self._unresolved[0].copy()
@@ -175,7 +175,7 @@ class Flow:
             if instruction is None:
                 instruction = sweep.instruction(pc)
             if not first and (pc in starts or pc in blocks.states):
-                # After a call that does not return there may be padding, and then code that other paths lead to.
+                # After a call that does not return, there may be padding, and then code to which other paths lead.
                 start = address_of(block)
                 self._flow(pc, state, block in blocks.after_call and sweep.after_padding(start) >= pc)
                 if prover is not None and pc in blocks.states:
@@ -244,7 +244,7 @@ class Flow:
         return False
 
     def _is_jump_by_table(self, pc: int, instruction: Instruction, state: State) -> bool:
-        """Return whether an apparent return is a jump: on s390x, any register may hold the target of a jump."""
+        """Return whether an apparent return is a jump by a table: on s390x, any register can have the target."""
         target = instruction.target
         if instruction.kind is not Kind.RETURN or target is None or self._all.machine.returns_through is None:
             return False
@@ -284,10 +284,10 @@ class Flow:
                 self._flow(target, state)
 
     def _follow_tables(self) -> None:
-        """Follow jumps by tables to the code after their tables, if nothing certain leads there.
+        """Follow jumps by tables as if their tables were longer, to code that is not certain otherwise.
 
-        The last comparison need not concern the table's index: the number of entries is then wrong.  Compilers know
-        impossible values of an index, and omit the last of them without a comparison.
+        The number of entries is taken from the last comparison, which need not be that of the index.  Compilers may
+        also know the values that an index can have, and leave the comparison out.
         """
         done: set[int] = set()
         while left := self._tables.jumps.keys() - done:
@@ -304,7 +304,7 @@ class Flow:
             self._follow_guess(target, jump.state)
 
     def _follow_guess(self, target: int, state: State) -> None:
-        """Follow code that nothing certain leads to, if nothing else has led there."""
+        """Follow guessed code, unless it has been visited."""
         if target not in self._blocks.visited:
             self._blocks.current = None
             self._flow(target, state)
@@ -323,7 +323,7 @@ class Flow:
             return
         self._is_local = False
         if target == self._function.end and self._image.plt(self._function.start) is not None:
-            return  # padding after the last stub, which ends in a jump
+            return  # the target is padding after the last stub, which ends in a jump
         other = self._all.ranges.find(target)
         if other is None and self._elsewhere.is_detour(target):
             self._blocks.join(target, state, after_call)

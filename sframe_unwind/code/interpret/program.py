@@ -1,4 +1,4 @@
-"""What is known of one file while its functions are interpreted."""
+"""The facts about one file that are collected while its functions are interpreted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DETOUR = 256
 
 
 class Program:
-    """The code of a file, and what was learned of its functions.
+    """The code of a file, and the facts about its functions that were found so far.
 
     :param ranges: ranges of all functions.
     :param landing_pads: places where an exception that passes through a call may be caught, by the address before the
@@ -44,9 +44,10 @@ class Program:
         self.sweeps = Sweeps(image, lifter)
         self.not_returning = set(image.not_returning)
         self.changing_fp: set[int] = set()
-        """Starts of functions that return with another frame pointer than they were called with."""
+        """Starts of functions that return with another frame pointer than at their entry."""
         self.moving_sp: dict[int, int | None] = {}
-        """Functions that return with another stack pointer than the ABI's: how much higher; ``None``: sometimes."""
+        """By the start of each function that does not return with the stack pointer of the ABI, how many bytes higher
+        it is; ``None``: it is so only sometimes, or the number varies."""
         self.coming_back = Starts(ranges)
         """Starts of functions that certainly return, on some path."""
         self.storing: dict[int, frozenset[Written]] = {}

@@ -1,8 +1,8 @@
-"""What a store through an address that is not exactly known may overwrite.
+"""Finds the slots that a store through an address may overwrite if the address is not exactly known.
 
-An address in the frame is not forgotten if paths with two of them meet, or if an index is added: the abstract value has
-the number of a *reach*, the ranges in which the address may lie.  An index is assumed to stay in the object at the
-address to which it is added, and so is a pointer that moves by the same distance in each round of a loop.
+If paths with two addresses in the frame meet, or an index is added to one, the abstract value keeps a *reach*: the
+ranges in which the address may lie.  An index is assumed to stay in the object at the address to which it is added.  A
+pointer that moves by the same distance in each round of a loop is assumed to stay in its object, too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _WORD = 8
 _MOST_RANGES = 8
 """Maximum number of ranges that are kept apart."""
 _OBJECT, _NEAR = 64, 64
-"""Sizes in bytes: a range at least so long is that of a pointer that moves in an object, by at most so much."""
+"""Sizes in bytes.  A range of at least the first size is taken for that of a pointer that moves within an object, each
+time by at most the second size."""
 _REACHING = (STACK_BASE, UNKNOWN_BASE, ALTERED_BASE)
 
 
@@ -38,7 +39,7 @@ class Range(NamedTuple):
     first: int
     last: int
     by_index: bool = False
-    """An index was added: a load by the address may give any word of the object in which it lies."""
+    """Whether an index was added: a load may then give any word of the object at the address."""
 
 
 Reach = tuple[Range, ...]
@@ -47,7 +48,7 @@ NOTHING: Reach = ()
 EVERYWHERE = 1
 """The number of the reach that is all of the frame."""
 ANYWHERE: Value = (UNKNOWN_BASE, EVERYWHERE << REACH_SHIFT)
-"""Anything, also any address in the frame."""
+"""A value of which nothing is known; it may be any address in the frame."""
 
 
 class Reaches:
@@ -76,7 +77,9 @@ class Reaches:
         return base, number << REACH_SHIFT
 
     def merged(self, base: int, left: Value, right: Value) -> Value:
-        """Return a value with a base that is one of two values.
+        """Return a value that stands for one of two values.
+
+        :param base: the base of the result.
 
         :param left: the value that is known so far; it stays if the other is that of the next round of a loop.
         """
@@ -91,7 +94,7 @@ class Reaches:
         return self.with_reach(base, union if len(union) <= _MOST_RANGES else _hulls(union))
 
     def moved(self, value: Value, first: int, last: int) -> Value:
-        """Return a value plus a number of bytes between two, without its upper bound."""
+        """Return a value plus a number of bytes that lies between two limits, without its upper bound."""
         reach = self.of(value)
         if reach is not None:
             reach = tuple(one._replace(first=one.first + first, last=one.last + last) for one in reach)
@@ -120,7 +123,7 @@ class Reaches:
         return any(one.base == slot[0] and one.first - _WORD < slot[1] < one.last + size for one in reach)
 
     def may_load(self, value: Value, slots: Mapping[Slot, Value], saved: Collection[int]) -> list[Value]:
-        """Return the values in the slots from which a load of a word at an address may be.
+        """Return the values that a load of a word at an address may give.
 
         By an index, it may be from any slot of the object at the address: of the slots that follow each other there,
         up to a saved register.  How far the object goes beyond a slot without a value of interest is not known: an
@@ -175,9 +178,9 @@ def indexed(reach: Reach) -> Reach:
 
 
 def _object(one: Range, slots: Mapping[Slot, Value], saved: Collection[int]) -> tuple[int, int]:
-    """Return between which offsets the slots lie from which a load in a range may be, without these offsets.
+    """Return the limits (both exclusive) of the offsets of the slots from which a load in a range may read.
 
-    By an index, the object at the address has the slots around it that follow each other, up to a saved register.
+    With an index, these are the slots that follow each other around the address, up to a saved register.
     """
     low, high = one.first - _WORD, one.last + _WORD
     ends = {OTHER_BASE, *saved}
@@ -194,7 +197,7 @@ def has_reach(value: Value) -> bool:
 
 
 def _is_within(mine: Reach, other: Reach) -> bool:
-    """Return whether one reach is that of a pointer that has moved on within the object, or at its end."""
+    """Return whether a new reach is that of a pointer that has moved within the known ranges, or a little further."""
     return all(
         any(
             one.base == new.base
@@ -221,7 +224,7 @@ def _hulls(reach: Reach) -> Reach:
 
 
 def _is_next_round(mine: Reach, other: Reach) -> bool:
-    """Return whether one reach is another one after it moved by the distance between two of its ranges."""
+    """Return whether a new reach is the known one after it moved by the distance between two of its ranges."""
     by = other[0].first - mine[0].first
     places, others = [one[:3] for one in mine], [one[:3] for one in other]
     moved = [(base, first + by, last + by) for base, first, last in places]

@@ -37,7 +37,7 @@ class Passed(NamedTuple):
     """Address of the callee."""
     register: int
     distance: int
-    """Of a saved register from where it points, in bytes."""
+    """Distance of a saved register from the place to which the pointer points, in bytes."""
 
 
 class Run(NamedTuple):
@@ -58,7 +58,7 @@ class Run(NamedTuple):
     changes_fp: bool
     """Whether it certainly returns with another frame pointer than at its entry."""
     returns_to: frozenset[Value]
-    """The values to which it jumps when it returns, or when it jumps to the value of a register."""
+    """The abstract values that it takes as the target of returns and of jumps to the value of a register."""
     replaces_return: bool
     """Whether it may return to a value that it has stored over its return address."""
     rests_on_call: bool
@@ -84,9 +84,9 @@ class Run(NamedTuple):
     proved: dict[int, int]
     """The blocks of the function itself in which everything was proved that was to be proved, and their ends."""
     ends_as_entered: bool
-    """Whether it is left without a frame on all paths, in the state that the ABI has at a function's entry."""
+    """Whether it is left on all paths in the state that the ABI defines for a function's entry, without a frame."""
     restored: frozenset[int]
-    """The followed registers that hold what they held at the entry wherever it is left."""
+    """The followed registers that have their values at the entry on all paths on which it is left."""
     stores: frozenset[Written]
     """Its stores above its frame and through pointers that it got."""
     passed: frozenset[Passed]

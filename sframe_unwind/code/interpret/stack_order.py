@@ -1,8 +1,8 @@
 """Orders the addresses that a stack pointer had, if their distances are not constant.
 
-The known facts are that the value of a stack pointer is at or below another value plus a constant: the stack grows
-downward, and an allocation of variable size is not negative.  A store through an unknown stack pointer may overwrite
-any slot.
+The stack grows downward, and an allocation of variable size is not negative.  So the new value of a stack pointer has
+an upper bound: it is at or below another value plus a constant.  A store through a stack pointer without a known bound
+may overwrite any slot.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sframe_unwind.code.interpret.values import (
 )
 
 Tops = dict[int, Value]
-"""By the base that names a stack pointer, a value that it is at or below.  Never changed in place."""
+"""Maps the base that names a stack pointer to its upper bound.  Never changed in place."""
 NO_TOPS: Tops = {}
 
 _MAX_CHAIN = 16
@@ -31,14 +31,14 @@ _WORD = 8
 
 
 class Bounds:
-    """Numbers that stand for upper bounds, for use in the abstract value of a stack address; 0: none."""
+    """Gives upper bounds numbers, with which abstract values of stack addresses refer to them; 0: no bound."""
 
     def __init__(self) -> None:
         self._values: list[Value] = [(CFA, 0)]
         self._numbers: dict[Value, int] = {}
 
     def of(self, value: Value) -> Value | None:
-        """Return the value that a stack address is at or below; ``None``: not known."""
+        """Return the upper bound of a stack address; ``None``: it is not known."""
         base, _ = value
         if base in (STACK_BASE, UNKNOWN_BASE):
             top = top_number(value)
@@ -46,7 +46,7 @@ class Bounds:
         return value if on_stack(base) else None
 
     def without(self, base: int, value: Value) -> Value:
-        """Return the remaining knowledge about a value when a base begins to name another stack pointer."""
+        """Return a value without its bound, if a base that begins to name another stack pointer is in the bound."""
         top = top_number(value) if value[0] in (STACK_BASE, UNKNOWN_BASE) else 0
         return with_top_number(value, 0) if top and self._values[top][0] == base else value
 
@@ -77,9 +77,9 @@ def most(tops: Tops, value: Value, base: int) -> int | None:
 
 
 def may_overlap(tops: Tops, address: Value, size: int, slot: Value) -> bool:
-    """Return whether a store of so many bytes may overwrite a slot of eight bytes at an address with another base.
+    """Return whether a store of ``size`` bytes may overwrite a slot of eight bytes at an address with another base.
 
-    A store at or above a stack pointer below which something was allocated stays within the allocation.
+    A store at an address that an allocation of variable size gave is assumed to stay within the allocation.
     """
     base, offset = address
     if is_scaled(base) or is_scaled(slot[0]):
@@ -97,10 +97,10 @@ def may_overlap(tops: Tops, address: Value, size: int, slot: Value) -> bool:
 
 
 def overlaps(address: Value, size: Value, slot: Value) -> bool | None:
-    """Return whether some bytes may overlap a slot, where both lie at vector lengths from the CFA.
+    """Return whether some bytes may overlap a slot, if both are at a multiple of the vector length from the CFA.
 
-    :param size: a number, or vector lengths.
-    :return: ``None``: they do not.
+    :param size: number of bytes, or a multiple of the vector length.
+    :return: ``None``: one of them is not at such a distance.
     """
     counts = length_count(address[0]), length_count(slot[0])
     if counts[0] is None or counts[1] is None:
@@ -116,7 +116,10 @@ def is_above(tops: Tops, slot: Value, sp: Value) -> bool:
 
 
 def with_top(tops: Tops, base: int, top: Value | None) -> Tops:
-    """Return the knowledge after a base begins to name another stack pointer."""
+    """Return the bounds after a base begins to name another stack pointer.
+
+    :param top: upper bound of the new one; ``None``: it has none.
+    """
     old = tops.get(base)
     result = {}
     for name, above in tops.items():
@@ -134,7 +137,7 @@ def with_top(tops: Tops, base: int, top: Value | None) -> Tops:
 
 
 def shared(left: Tops, right: Tops) -> Tops:
-    """Return the knowledge that two states share."""
+    """Return the bounds that hold in two states."""
     if left == right:
         return left
     result = {}
@@ -146,9 +149,13 @@ def shared(left: Tops, right: Tops) -> Tops:
 
 
 def weakened(known: Tops, base: int, other: Tops, value: Value) -> Value | None:
-    """Return the remaining bound of a stack pointer that may also have another value, with the knowledge about that.
+    """Return an upper bound of a stack pointer for a place where it may also have another value.
 
-    The bound may change to one by another base, but does not rise: in loops, it would rise for ever.
+    The bound may become one by another base.  It does not rise by the same base, as it would rise in each round of a
+    loop.
+
+    :param known: the bounds in the first state, in which the stack pointer is ``base``.
+    :param other: the bounds in the second state, in which it is ``value``.
     """
     current, offset = known[base]
     is_first = True
@@ -164,10 +171,11 @@ def weakened(known: Tops, base: int, other: Tops, value: Value) -> Value | None:
 
 
 def highest(left: tuple[Tops, Value], right: tuple[Tops, Value], renewed: int) -> Value | None:
-    """Return a value that both of two stack addresses are at or below.
+    """Return an upper bound of two stack addresses.
 
-    :param left: the knowledge in the first state, and its value.
-    :param renewed: a base that will name something else.
+    :param left: the bounds in the first state, and its address.
+    :param right: the same of the second state.
+    :param renewed: a base that begins to name another stack pointer, and cannot be used.
     """
     for base in (right[1][0], left[1][0], CFA):
         if base != renewed:

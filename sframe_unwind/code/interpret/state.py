@@ -1,4 +1,4 @@
-"""The values of registers and stack slots before an instruction."""
+"""The abstract values of registers and stack slots before an instruction, and how states of two paths are joined."""
 
 from __future__ import annotations
 
@@ -47,9 +47,10 @@ Merge = Callable[[Value, Value], Value]
 
 
 class State:
-    """The registers by number, and the stack slots that hold values of interest.
+    """The values of the registers, by DWARF number, and of stack slots.
 
-    Missing registers and slots hold no value of interest: no path to this place has saved one there.
+    A value is of interest if a rule may need it: the CFA, the return address, the caller's frame pointer, and addresses
+    in the stack.  Registers and slots that are missing here hold no such value on any path.
     """
 
     __slots__ = ("leaked", "moved", "registers", "slots", "tops")
@@ -58,15 +59,16 @@ class State:
         self.registers = registers
         self.slots = slots
         self.leaked = leaked
-        """A register of interest was saved at an unknown place: a value loaded from there may be that register."""
+        """Whether a value of interest may be stored at an address that is not followed: a load may then return it."""
         self.moved = False
         """Whether the stack pointer may have been at a variable distance from the CFA."""
         self.tops: Tops = NO_TOPS
+        """Upper bounds of stack pointers whose distance from the CFA varies."""
 
     def may_hold(self, address: Value) -> bool:
-        """Return whether a slot may be at an address that depends on vector lengths in another way.
+        """Return whether a slot with another base may overlap the word at an address, by some vector length.
 
-        None is where the stack pointer has not been moved by an amount that is not constant.
+        No slot does, unless the stack pointer has moved by an amount that is not constant.
         """
         return any(
             (is_scaled(slot[0]) or is_scaled(address[0])) and may_overlap(self.tops, address, _WORD, slot)
@@ -95,7 +97,7 @@ class State:
 
 
 class Frame:
-    """The common parts of the states of one machine: the state at the entry, and which values are of interest.
+    """Makes, tests and joins the states of functions of one machine, and decides which values are of interest.
 
     :param also: further registers whose values at the entry are of interest.
     """
@@ -122,14 +124,13 @@ class Frame:
         self._followed = self._tracked.union(ENTRY + number for number in self.also)
 
     def is_tracked(self, base: int) -> bool:
-        """Return whether a value with this base may be, or lead to, a value that a rule has to find."""
+        """Return whether a value with this base may be a value of interest, or the address at which one is saved."""
         return base in self._tracked or base >= SYMBOL
 
     def is_followed(self, base: int) -> bool:
-        """Return whether a value with this base is followed to the slots in which it is saved.
+        """Return whether a slot in which a value with this base is saved is kept in the state.
 
-        Of the further registers, only unchanged copies are of interest: what is computed from one, or may be one, is
-        none.
+        Of the further registers (``also``), only unchanged copies are of interest, not values computed from them.
         """
         return base in self._followed or base >= SYMBOL
 
@@ -152,11 +153,14 @@ class Frame:
         return State(registers, slots)
 
     def kept(self, state: State) -> set[int]:
-        """Return the further registers that hold what they held at the entry."""
+        """Return the further registers that have their values at the entry."""
         return {register for register in self.also if state.registers.get(register) == (ENTRY + register, 0)}
 
     def is_entry(self, state: State) -> bool:
-        """Return whether a function can be entered in a state: nothing of the previous frame is left."""
+        """Return whether a state is that at a function's entry: SP, frame pointer and return address are as there.
+
+        A jump in such a state to another function is a tail call.
+        """
         registers = state.registers
         if registers[self.sp] != self.entry_sp or registers[self.fp] != self.entry_fp:
             return False
@@ -165,13 +169,13 @@ class Frame:
         return state.slots.get((CFA, self._machine.ra_slot or 0)) == self.return_address
 
     def may_be_entry(self, state: State) -> bool:
-        """Return whether a function may be entered in a state: nothing that is known contradicts it."""
+        """Return whether a state may be that at a function's entry: no known value differs from the one there."""
         registers = state.registers
         if self.ra is not None:
             return_address = registers[self.ra]
         else:
             slot = CFA, self._machine.ra_slot or 0
-            # The change of the stack pointer is unknown, and so is the slot at its address.
+            # Where the stack pointer is not known, neither is the contents of the slot to which it points.
             return_address = state.slots.get(slot, UNKNOWN)
         pairs = (
             (registers[self.sp], self.entry_sp),
@@ -181,7 +185,7 @@ class Frame:
         return all(value == wanted or is_open(value[0]) for value, wanted in pairs)
 
     def merge(self, left: Value, right: Value) -> Value:
-        """Return the knowledge about a value that is one of two."""
+        """Return the abstract value that covers two values, for a place where two paths meet."""
         if left == right:
             return left
         if left[0] == right[0] == STACK_BASE:
@@ -191,7 +195,11 @@ class Frame:
         return OTHER
 
     def join(self, state: State, other: State, address: int) -> bool:
-        """Keep in a state only what another state at the same address agrees on; return whether that changed it."""
+        """Change a state to one that covers both it and another state at the same address.
+
+        :param address: the address at which the paths with these states meet.
+        :returns: whether the state was changed.
+        """
         merge: Merge = self.merge
         if state.moved or other.moved:
             merge = self._bounded_merge(state.tops, other.tops, joined(address)[0])
@@ -203,7 +211,7 @@ class Frame:
         return changed
 
     def _join_tops(self, state: State, other: State, address: int) -> bool:
-        """Keep the knowledge that both states share about the order of stack pointers and about the present one."""
+        """Keep the upper bounds of stack pointers, also of the present one, that hold in both states."""
         mine, theirs = state.registers[self.sp], other.registers[self.sp]
         if mine == theirs and not (state.moved or other.moved):
             return False
@@ -223,7 +231,11 @@ class Frame:
         return changed
 
     def _bounded_merge(self, mine: Tops, others: Tops, renewed: int) -> Merge:
-        """Return a function that merges values that may become the stack pointer, and keeps their upper bounds."""
+        """Return a function like :meth:`merge` that keeps upper bounds: a merged value may become the stack pointer.
+
+        :param mine: the bounds of stack pointers in the first state, and ``others`` those in the second.
+        :param renewed: the base that names another stack pointer from now on, so that no bound may refer to it.
+        """
         bounds = self.bounds
 
         def merge(left: Value, right: Value) -> Value:
@@ -234,7 +246,7 @@ class Frame:
             if one and other:
                 top = highest((mine, one), (others, other), renewed)
             else:
-                # If it becomes the stack pointer, it is the address: the slot had another use before.
+                # Only one value may be a stack address.  If the merged value becomes the stack pointer, it is that one.
                 tops, above = (mine, right == OTHER and one) if one else (others, left == OTHER and other)
                 distance = most(tops, above, CFA) if above else None
                 top = None if distance is None else (CFA, distance)

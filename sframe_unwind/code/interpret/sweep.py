@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from sframe_unwind.code.decode.instruction import PC_RELATIVE, Instruction, Kind
+from sframe_unwind.code.decode.instruction import PC_RELATIVE, Instruction, Kind, jumps
 from sframe_unwind.code.decode.lifting import Lifter
 from sframe_unwind.code.decode.machines.base import STOP
 from sframe_unwind.code.image.code_image import CodeImage, Contents
@@ -28,7 +28,7 @@ class Sweep:
         self._offset = function.start - section.start if section is not None else 0
         """Offset of the function in its section."""
         size = max(min(function.end - function.start, len(self._contents) - self._offset), 0)
-        # The bytes after the function's end that the lifter gets decide whether an instruction is cut off there.
+        # The lifter gets some bytes after the function's end, so that it does not cut the last instruction off.
         self._code = self._contents[self._offset : self._offset + size + lifter.machine.max_size]
         self._end = size
         self.instructions: dict[int, Instruction] = {}
@@ -38,7 +38,7 @@ class Sweep:
         self.executed: set[int] = set()
         """Addresses of instructions that other instructions execute."""
         self.executing: list[int] = []
-        """Addresses of those others."""
+        """Addresses of the instructions that execute another one."""
         self.branches: list[tuple[int, int]] = []
         """Addresses of the static branches, and where they lead."""
         self._decode()
@@ -116,10 +116,7 @@ class Sweep:
             if pc in seen:
                 continue
             seen.add(pc)
-            targets = [leaving.target for leaving in found.exits]
-            if found.kind is Kind.JUMP and found.target is not None:
-                targets.append(found.target)
-            waiting += [pc + target[1] for target in targets if target[0] == PC_RELATIVE]
+            waiting += [pc + distance for distance in jumps(found)]
             if found.kind is Kind.NEXT:
                 waiting.append(pc + found.size)
 
@@ -138,7 +135,7 @@ class Sweep:
         return tuple((field - start, fields[field]) for field in range(start, end) if field in fields)
 
     def after_jumps(self) -> Iterator[int]:
-        """Yield the addresses of instructions that follow one after which execution does not continue."""
+        """Yield the addresses after instructions that do not continue at the next one."""
         fresh = False
         for pc, instruction in self.instructions.items():
             if fresh and not self._lifter.machine.is_padding(self.bytes_at(pc, instruction.size)):

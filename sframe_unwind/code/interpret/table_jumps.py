@@ -1,4 +1,4 @@
-"""The jumps of a function by tables, and where they lead."""
+"""Finds the targets of a function's jumps by tables."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ class TableJumps:
         return found._replace(addresses=list(filter(is_followed, found.addresses)))
 
     def check(self) -> None:
-        """Begin again if a table was read beyond the start of another one that was found later.
+        """Check that no table was read beyond the start of another table that was found later.
 
-        :raises Restart: one was.
+        :raises Restart: one was; the function has to be interpreted again.
         """
         begun = self._program.evaluator.entries.tables - self._tables
         for jump in self.jumps.values():

@@ -41,8 +41,8 @@ SYMBOL: Final = 1 << 20
 OTHER: Final[Value] = (OTHER_BASE, 0)
 """Computed or loaded: certainly no copy of the CFA, the return address or the caller's frame pointer."""
 UNKNOWN: Final[Value] = (UNKNOWN_BASE, 0)
-"""Anything.  The lower half of an offset is the number of an upper bound in the interpretation's list, the upper half
-that of a reach: where in the frame it may be."""
+"""A value of which nothing is known.  The lower half of its offset is the number of its upper bound
+(:class:`.stack_order.Bounds`), the upper half that of its reach (:class:`.reach.Reaches`)."""
 STACK: Final[Value] = (STACK_BASE, 0)
 """An address in the stack at a distance from the CFA that is not constant.
 
@@ -52,7 +52,8 @@ _TOP: Final = (1 << REACH_SHIFT) - 1
 RETURN_ADDRESS: Final[Value] = (RETURN_BASE, 0)
 """The return address, if no register holds it at the entry."""
 SIGNED: Final[Value] = (SIGNED_BASE, 0)
-"""The return address with its authentication code."""
+SIGNED_BY_B: Final[Value] = (SIGNED_BASE, 1)
+"""The return address with its authentication code, by the A key or the B key."""
 
 CLOBBERED: Final[Value] = (CLOBBERED_BASE, 0)
 REPLACED: Final[Value] = (REPLACED_BASE, 0)
@@ -82,9 +83,9 @@ def lost(address: int) -> Value:
 
 
 def length_count(base: int) -> int | None:
-    """Return how many vector lengths a base amounts to, of a stack address from the CFA on, or of a number.
+    """Return the number of vector lengths in a base: between the CFA and a stack address, or in a number.
 
-    :return: ``None``: it is at another distance from the CFA, or no such number.
+    :return: ``None``: the base is neither at such a distance from the CFA nor such a number.
     """
     if base == CFA:
         return 0
@@ -99,7 +100,10 @@ def is_scaled(base: int) -> bool:
 
 
 def scaled(value: Value, count: int) -> Value | None:
-    """Return a value plus some vector lengths; ``None``: it is neither at such a distance from the CFA nor a number."""
+    """Return a value plus some vector lengths.
+
+    :return: ``None``: the value is neither at a known distance from the CFA nor a number.
+    """
     base, offset = value
     known = 0 if base == NUMBER else length_count(base)
     if known is None:
@@ -126,7 +130,7 @@ def top_number(value: Value) -> int:
 
 
 def with_top_number(value: Value, top: int) -> Value:
-    """Return a value that is not exactly known with an upper bound, by its number."""
+    """Return a value that is not exactly known with another upper bound, which is given by its number."""
     return value[0], value[1] & ~_TOP | top
 
 

@@ -27,7 +27,7 @@ class Checker(TableJudge):
 
     :param tables: the tables of the file, by name.
     :param wanted: addresses for which the results must have verdicts.
-    :param origins: find the instruction from which on something is unknown.
+    :param origins: whether to find the instruction after which a rule becomes unknown.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Checker(TableJudge):
         return {table: {pc: found[pc] for pc in wanted if pc in found} for table, found in verdicts.items()}
 
     def _key(self, function: CodeRange, rows: Mapping[str, Rows]) -> bytes:
-        """Return a digest of what the result depends on, apart from where the function lies."""
+        """Return a digest of all data on which the result depends, without the address of the function."""
         start = function.start
         sweep = self.interpreter.sweeps.sweep(function)
         number = self._rules.setdefault
@@ -132,10 +132,10 @@ class Checker(TableJudge):
             for table, found in rows.items()
         ]
         not_returning = [call - start for call, target in sweep.calls() if target in self.interpreter.not_returning]
-        # Signal trampolines, and where a program starts, are entered in another way than functions are.
+        # Signal trampolines, and the function in which a program starts, are not entered as other functions are.
         is_signal = any(table.is_signal(function) for table in self.tables.values())
         is_first = start == self.interpreter.image.entry_point
-        # What instructions execute may lie elsewhere.
+        # An instruction that another one executes may lie elsewhere.
         executed = [(pc - start, sweep.instruction(pc)) for pc in sweep.executing]
         branches = [(pc - start, target - pc) for pc, target in sweep.branches]
         rest = described, not_returning, sweep.external_names(), executed, branches, is_signal or is_first

@@ -11,7 +11,19 @@ from sframe_unwind.code.decode.instruction import HIGH
 from sframe_unwind.code.interpret.interpretation import Interpreter
 from sframe_unwind.code.interpret.run import Run
 from sframe_unwind.code.interpret.state import State
-from sframe_unwind.code.interpret.values import CFA, OTHER, SIGNED, UNKNOWN, Slot, Value, length_count, on_stack, plus
+from sframe_unwind.code.interpret.values import (
+    CFA,
+    OTHER,
+    SIGNED,
+    SIGNED_BASE,
+    SIGNED_BY_B,
+    UNKNOWN,
+    Slot,
+    Value,
+    length_count,
+    on_stack,
+    plus,
+)
 from sframe_unwind.code.interpret.walk import walk
 from sframe_unwind.report.notation import describe_register_rule
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
@@ -24,7 +36,7 @@ _MAX_STEPS = 5_000
 
 
 class Origin(NamedTuple):
-    """The instruction that gave something its value."""
+    """The instruction that gave a register or slot its value."""
 
     address: int
     text: str
@@ -89,12 +101,12 @@ class Explainer:
 
     def _ra(self, rule: UnwindRule, state: State) -> tuple[str, str, Thing]:
         said = self._saved(rule.ra, "unchanged") + (", signed" if rule.ra_signed else "")
-        wanted = (self._frame.return_address, SIGNED)
+        wanted = (self._frame.return_address, SIGNED, SIGNED_BY_B)
         found = self._find(wanted, state, self._frame.ra)
         if found is None:
             return said, "the return address is lost", self._thing(rule.ra, self._frame.ra)
         place, value = found
-        code = "return address " + self._where(place) + (", signed" if value == SIGNED else "")
+        code = "return address " + self._where(place) + (", signed" if value[0] == SIGNED_BASE else "")
         return said, code, self._thing(place, self._frame.ra)
 
     def _fp(self, rule: UnwindRule, state: State) -> tuple[str, str, Thing]:
@@ -109,7 +121,7 @@ class Explainer:
         return said, f"{name} {self._where(place)}", self._thing(place, self._frame.fp)
 
     def _find(self, wanted: tuple[Value, ...], state: State, first: int | None) -> tuple[RegisterRule, Value] | None:
-        """Return the place of one of some values: its own register, the stack, or another register."""
+        """Return a place with one of some values: the register that had it at the entry, a slot, or any register."""
         if first is not None and state.registers[first] in wanted:
             return RegisterRule(first, 0, False), state.registers[first]
         for (base, offset), value in state.slots.items():
@@ -143,7 +155,10 @@ class Explainer:
     # The instruction that is the origin.
 
     def _origin(self, run: Run, block: int, pc: int, thing: Thing) -> int | None:
-        """Return the address of the instruction that last changed something before another instruction is reached."""
+        """Return the address of the last instruction before another one that changed an examined value.
+
+        :param thing: returns the examined value.
+        """
         seen = {(block, pc)}
         waiting = [(block, pc)]
         found: list[int] = []
@@ -161,7 +176,7 @@ class Explainer:
                 elif source not in seen:
                     seen.add(source)
                     waiting.append(source)
-        # Of several paths, the nearest earlier instruction.
+        # If paths have different ones, the nearest earlier instruction is taken.
         earlier = [address for address in found if address < pc]
         return max(earlier) if earlier else min(found, default=None)
 
@@ -194,7 +209,7 @@ class Explainer:
 
 
 def vector_lengths(count: int) -> str:
-    """Return how a multiple of the vector length is written that is added to a place; empty for none."""
+    """Return the text for a multiple of the vector length that is added to a place; empty for 0."""
     return f" {'+' if count > 0 else '-'} {abs(count)} * vg" if count else ""
 
 

@@ -194,7 +194,7 @@ class FunctionCheck:
                 proved.clear()
 
     def _judged(self, place: _Place, rule: RowRule, unknown: dict[str, Judgements]) -> Judgements:
-        """Judge a rule, and note what is wrong with it.
+        """Judge a rule, and record its errors.
 
         :param unknown: by table, the last unknown judgement in the block; this method adds to it.
         """
@@ -205,7 +205,7 @@ class FunctionCheck:
         if judged is PROVED:
             return judged
         if is_first and isinstance(rule, UnwindRule) and rule.ra_undefined:
-            return PROVED  # it has no caller
+            return PROVED  # the outermost frame has no caller
         if isinstance(rule, str):
             return judged
         self._note(table=table, row=rule, judged=judged, block=start, pc=pc, state=state)
@@ -254,7 +254,7 @@ class FunctionCheck:
     def _note(
         self, table: str, row: UnwindRule | SumRule | ScaledRule, judged: Judgements, block: int, pc: int, state: State
     ) -> None:
-        """Note what is wrong with a rule, or is by the ABI."""
+        """Record the errors of a rule, and the values that are wrong if callees change all that the ABI permits."""
         rule, added = plain(row), row.added if isinstance(row, SumRule) else 0
         assert rule is not None
         scales = row.scales._asdict() if isinstance(row, ScaledRule) else {}
@@ -296,7 +296,7 @@ class FunctionCheck:
         return (rule.ra, rule.ra_signed) if what == "ra" else rule.fp
 
     def _add_unreached(self) -> None:
-        """Count the function's instructions; those that nothing reaches are unknown."""
+        """Count the function's instructions; those to which no path leads are unknown."""
         function = self._function
         sweep, padding = self._all.sweeps.sweep(function), self._all.machine.is_padding
         rows, verdicts = self._described(function), self._verdicts[function.start]

@@ -15,6 +15,7 @@ from sframe_unwind.code.interpret.values import (
     CLOBBERED,
     OTHER,
     SIGNED,
+    SIGNED_BASE,
     STACK_BASE,
     UNKNOWN,
     UNKNOWN_BASE,
@@ -64,7 +65,10 @@ PROVED = Judgements(Judgement.PROVED, Judgement.PROVED, Judgement.PROVED)
 
 
 def not_known(why: str) -> Judgements:
-    """Return that all values of a rule are unknown."""
+    """Return the judgement that all values of a rule are unknown.
+
+    :param why: the reason.
+    """
     return Judgements(Judgement.UNKNOWN, Judgement.UNKNOWN, Judgement.UNKNOWN, why)
 
 
@@ -92,20 +96,25 @@ class ScaledRule(NamedTuple):
     """A rule with places that depend on the length of scalable vectors."""
 
     rule: UnwindRule
-    """Without that part."""
+    """The rule without the part that depends on the length."""
     scales: Scales
-    """That part."""
+    """The part that depends on the length."""
 
 
 RowRule = Union[UnwindRule, SumRule, ScaledRule, str]
-"""A rule, or why a row cannot be said to be one."""
+"""The rule of a row, or the reason why it cannot be expressed as one."""
 
 
 def plain(rule: RowRule) -> UnwindRule | None:
-    """Return the rule of a row without vector lengths, and with the word alone where the CFA is one plus a constant."""
+    """Return the rule of a row without vector lengths, and without the constant of a :class:`SumRule`."""
     if isinstance(rule, (SumRule, ScaledRule)):
         return rule.rule
     return rule if isinstance(rule, UnwindRule) else None
+
+
+def _has(state: State, value: Value) -> bool:
+    """Return whether some register or slot is known to have a value."""
+    return value in state.registers.values() or value in state.slots.values()
 
 
 class Judge:
@@ -146,7 +155,7 @@ class Judge:
         return _NO_RULE if rule.fp in (UNDEFINED, COMPUTED) else "where the caller's frame pointer is, is not known"
 
     def judge_in(self, run: Run, block: int, rule: RowRule, state: State) -> Judgements:
-        """Judge a rule for an instruction of an interpreted function: only what is certainly wrong is wrong.
+        """Judge a rule for an instruction of an interpreted function; a rule that may be right is never wrong.
 
         :param block: start of the block with the instruction.
         """
@@ -157,7 +166,7 @@ class Judge:
             return _NOT_CERTAIN if run.complete else _GIVEN_UP
         if any(is_displaced(base) for base, _ in run.stack_pointers_at_end):
             judged = self._judged_before_switch(judged, rule, state)
-            # The frame pointer is not that of the frame to leave, either.
+            # The frame pointer in such a state is not that of the frame which the rule leaves, either.
             if judged.fp is Judgement.WRONG:
                 judged = judged._replace(fp=Judgement.UNKNOWN, why=judged.why or _OF_NEXT_FRAME.why)
             # The return address is at its place relative to the CFA, which may also be that of the next frame.
@@ -199,18 +208,20 @@ class Judge:
         return judged
 
     def _return_address(self, rule: UnwindRule, state: State, cfas: Sequence[Value], scale: int) -> Judgement:
-        """Judge where a rule takes the return address from, by that of some CFAs for which it is best."""
+        """Judge the place of a rule's return address, with the one of some CFAs for which the judgement is best."""
         frame = self._frame
         wanted = SIGNED if rule.ra_signed else frame.return_address
         if rule.ra is not None:
             return self._best(rule.ra, state, cfas, wanted, scale)
         if frame.ra is not None:
             return self._compare(state.registers[frame.ra], wanted)
-        return Judgement.WRONG  # no register has it
+        return Judgement.WRONG  # by the rule, a register has it, but by the ABI none has
 
     def _frame_pointer(self, rule: UnwindRule, state: State, cfas: Sequence[Value], scale: int) -> Judgement:
         frame = self._frame
-        if rule.fp in (UNDEFINED, COMPUTED):
+        if rule.fp == UNDEFINED:
+            return Judgement.UNKNOWN if _has(state, frame.entry_fp) else Judgement.PROVED
+        if rule.fp == COMPUTED:
             return Judgement.UNKNOWN
         if rule.fp is None:
             return self._compare(state.registers[frame.fp], frame.entry_fp)
@@ -243,6 +254,6 @@ class Judge:
 
     @staticmethod
     def _compare(value: Value, wanted: Value) -> Judgement:
-        if value == wanted:
+        if value == wanted or value[0] == wanted[0] == SIGNED_BASE:  # a rule does not have the key
             return Judgement.PROVED
         return Judgement.UNKNOWN if is_open(value[0]) else Judgement.WRONG

@@ -92,7 +92,7 @@ class FunctionCode:
         tracked: Sequence[int] = (),
     ) -> None:
         self.name = name
-        lifter = _lifter(arch.name)
+        lifter = lifter_of(arch.name)
         self._function = CodeRange(start, start + len(code))
         image = _Image(arch, CodeSection(start, code, True, False), read, stub_size)
         self._interpreter = Interpreter(
@@ -120,11 +120,11 @@ class FunctionCode:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the whole function was interpreted; if not, this takes too long, and the rest is unknown."""
+        """Whether the whole function was interpreted; otherwise that took too long, and the rest is unknown."""
         return self._run.complete
 
     def is_entered_with(self, rule: UnwindRule) -> bool:
-        """Return whether a rule holds before the first instruction, if that is entered by a call."""
+        """Return whether a rule holds before the first instruction, provided that a call enters the function there."""
         return self._judge.judge(rule, self._interpreter.frame.entry()).worst is Judgement.PROVED
 
     @property
@@ -151,7 +151,7 @@ class FunctionCode:
         return found
 
     def verdict(self, pc: int, rule: UnwindRule) -> AddressVerdict:
-        """Judge a rule for the instruction that contains an address; the result is cached, as callers' frames stay."""
+        """Judge a rule for the instruction that contains an address.  The result is cached: callers stay the same."""
         known = self._verdicts.get((pc, rule))
         if known is None:
             known = self._verdicts[pc, rule] = self._judged(pc, rule)
@@ -200,7 +200,7 @@ class FunctionCode:
 
 
 @cache
-def _lifter(arch: str) -> Lifter:
+def lifter_of(arch: str) -> Lifter:
     """Return the lifter of a machine; it remembers the instructions that it has seen."""
     return Lifter(MACHINES[arch])
 
@@ -228,5 +228,5 @@ class _Image(CodeImage):
             return None
 
     def read_constant(self, address: int, size: int) -> int | None:
-        """Return the same number: it is unknown which memory cannot change."""
+        """Return the number at an address, as :meth:`read`: it is not known which memory cannot change."""
         return self.read(address, size)

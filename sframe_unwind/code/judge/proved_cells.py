@@ -1,4 +1,4 @@
-"""The rule of the machine code in a listing: for each value, that of a table which the code proves."""
+"""Makes the column of the machine code in a listing: for each value, the rule of a table that the code proves."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from sframe_unwind.code.judge.judgement import PROVED, Judgement, Judgements
 
 
 class ProvedAt(Mapping[int, Judgements]):
-    """Verdicts on instructions at all of which a table is proved.
+    """The verdicts on instructions at which a table is proved throughout.
 
     :param addresses: of the instructions.
     """
@@ -34,7 +34,7 @@ class ProvedAt(Mapping[int, Judgements]):
 
 
 class Pool:
-    """Results of functions without what is particular to them: most are then the same as another one's."""
+    """Keeps the distinct results of functions, without addresses: most results are then equal to another one."""
 
     def __init__(self) -> None:
         self._known: dict[Any, FunctionResult] = {}
@@ -69,7 +69,7 @@ class Results:
         self._called = array("L")
         """Numbers of functions."""
         self._calls = array("Q", [0]) * (2 * len(ranges))
-        """Of each function: where in that those begin which it calls, and where they end."""
+        """For each function, the begin and the end (exclusive) of its callees in the array above."""
 
     def add(self, result: FunctionResult) -> None:
         """Take the result of one function, in place of an earlier one."""
@@ -84,7 +84,7 @@ class Results:
         return bisect_left(self._ranges.starts, start)
 
     def all(self) -> Iterator[tuple[int, FunctionResult]]:
-        """Yield where each function starts, and its result as :meth:`Pool.common` has it."""
+        """Yield the start of each function, and its result in the form of :meth:`Pool.common`."""
         return ((start, found) for start, found in zip(self._ranges.starts, self._common) if found is not None)
 
     def get(self, start: int) -> FunctionResult | None:
@@ -94,14 +94,14 @@ class Results:
         return None if found is None else found.at(start)
 
     def called(self, start: int) -> list[int]:
-        """Return the starts of the functions that one with a result calls."""
+        """Return the starts of the callees of a function that has a result."""
         at = self._number(start)
         first, end = self._calls[2 * at : 2 * at + 2]
         return [self._ranges.starts[one] for one in self._called[first:end]]
 
 
 class FunctionVerdicts(Sequence[FunctionVerdict]):
-    """How functions came out, in few bytes.
+    """The verdicts on functions, in few bytes.
 
     :param ranges: of all functions of the file.
     :param numbers: the numbers of these functions.
@@ -114,7 +114,7 @@ class FunctionVerdicts(Sequence[FunctionVerdict]):
         self._worst: list[Mapping[str, Judgement]] = []
 
     def add(self, worst: Mapping[str, Judgement]) -> None:
-        """Take how the next function came out, by table."""
+        """Add the worst judgement of the next function, by table."""
         self._worst.append(self._known.setdefault(tuple(worst.items()), worst))
 
     @overload

@@ -28,7 +28,7 @@ class TableJudge:
     """Judges the tables of one file.
 
     :param tables: the tables of the file, by name.
-    :param origins: find the instruction from which on something is unknown.
+    :param origins: whether to find the instruction after which a rule becomes unknown.
     """
 
     def __init__(self, interpreter: Interpreter, tables: Mapping[str, RuleTable], origins: bool = False) -> None:

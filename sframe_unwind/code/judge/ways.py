@@ -1,4 +1,4 @@
-"""Combines what several ways into one function come to."""
+"""Combines the findings in one function that is entered in several ways."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OF_ANOTHER_FRAME = not_known("another function leads here with another frame")
 
 
 def joined(parts: Iterable[Part]) -> Part:
-    """Return what several ways into one function come to: at each instruction the worst counts."""
+    """Return the findings for all ways into a function: at each instruction, the worst judgement counts."""
     verdicts: dict[str, dict[int, Judgements]] = {}
     findings: dict[Finding, None] = {}
     for part in parts:
@@ -25,7 +25,7 @@ def joined(parts: Iterable[Part]) -> Part:
 
 
 def contradict(others: list[Part], own: FunctionResult | None) -> bool:
-    """Return whether other ways into a function prove some of it, and confirm nothing that is wrong on its own way."""
+    """Return whether other ways into a function prove some of its rules, and show none of its own errors, too."""
     if own is None:
         return False
 
@@ -38,7 +38,7 @@ def contradict(others: list[Part], own: FunctionResult | None) -> bool:
 
 
 def reached(own: Part, others: list[Part]) -> Part:
-    """Return the findings from a function's entry, without the instructions that only other ways lead to."""
+    """Return the findings from a function's entry, without the instructions that are reached only in other ways."""
 
     def is_left(table: str, pc: int) -> bool:
         return pc in own.unreached and any(pc in other.verdicts.get(table, {}) for other in others)
@@ -55,8 +55,8 @@ def not_wrong(part: Part, own: Part) -> Part:
     """Return the findings of one way into a function, without errors where its entry proves the rows right.
 
     One row cannot be right for two frames.  If a function is right from its entry, the code that jumps into it with
-    another frame is wrong, or was not followed correctly: the rows are unknown there.  If it is only unknown where the
-    code leads with the same frame, the proof remains.
+    another frame is wrong, or was not followed correctly, and its errors count as unknown.  If the rules are only
+    unknown for the other frame, the proof remains.
     """
 
     def is_proved(table: str, pc: int) -> bool:

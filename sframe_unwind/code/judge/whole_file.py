@@ -30,9 +30,9 @@ _WORD = 8
 _CHUNK = 64
 """Number of functions that a process takes at a time."""
 _MAX_ROUNDS = 8
-"""Maximum number of times that functions are checked again, after something was learned about their callees."""
+"""Maximum number of times that functions are checked again because new facts about their callees were found."""
 _MIN_PARALLEL = 256
-"""Fewer functions are checked in this process: they are done before another process has started."""
+"""Fewer functions are checked in this process, which takes less time than to start another process."""
 
 
 def check_functions(
@@ -45,20 +45,23 @@ def check_functions(
     """Check the functions of a file.
 
     :param jobs: number of processes.
-    :param only: the numbers of the functions to check, ascending; ``None``: all.  What others do is then not known.
+    :param only: the numbers of the functions to check, ascending; ``None``: all.  The effects of functions that are
+        not checked are not known.
     :param reported: those of them whose results are returned, ascending; ``None``: all.
     """
     chosen = range(len(checker.interpreter.ranges)) if only is None else only
     return _assembled(checker, chosen, jobs, progress).verdict(chosen if reported is None else reported)
 
 
-def learned(checker: Checker, jobs: int = 1) -> set[int]:
-    """Tell the interpreter what the functions of a file do to their callers.
+def learned(checker: Checker, jobs: int = 1, only: Sequence[int] | None = None) -> set[int]:
+    """Tell the interpreter the effects of the functions of a file on their callers.
 
     :param jobs: number of processes.
+    :param only: the numbers of the functions to examine, ascending; ``None``: all.
     :return: the starts of functions that are parts of others: they are entered with another function's frame.
     """
-    return _assembled(checker, range(len(checker.interpreter.ranges)), jobs).parts()
+    chosen = range(len(checker.interpreter.ranges)) if only is None else only
+    return _assembled(checker, chosen, jobs).parts()
 
 
 def _assembled(checker: Checker, chosen: Sequence[int], jobs: int, progress: Progress | None = None) -> _Assembly:
@@ -133,7 +136,7 @@ class _Assembly:
         self._results.add(result)
 
     def learn(self) -> set[int]:
-        """Tell the interpreter what was found out about called functions; return the starts of their callers.
+        """Tell the interpreter the facts about called functions; return the starts of their callers.
 
         The interpreter learns which functions do not return, which certainly do, and which return with another frame
         pointer or stack pointer.
@@ -163,7 +166,7 @@ class _Assembly:
         return {start for start, result in self._results.all() if self._is_concerned(start, result, learned, leading)}
 
     def _leading_to(self, learned: set[int]) -> set[int]:
-        """Return some functions and those that lead to them by calls, as far as the effects of callees are followed."""
+        """Return some functions, and their direct and indirect callers that examined the effects of their callees."""
         leading, found = set(learned), len(learned)
         for _ in range(MAX_FUNCTIONS if learned else 0):
             leading.update(
@@ -189,9 +192,10 @@ class _Assembly:
         return set(found)
 
     def _is_concerned(self, start: int, result: FunctionResult, learned: set[int], leading: set[int]) -> bool:
-        """Return whether something was learned of what a function calls, also through others if it rests on effects.
+        """Return whether new facts concern a callee of a function, or an indirect one if the result rests on effects.
 
-        It may have taken a call of one that returns for the end of a path: that is noted.
+        A call of a function that returns may have been taken for the end of a path; :attr:`FunctionResult.presumes`
+        shows that.
         """
         if not learned and not result.presumes:
             return False
@@ -208,13 +212,12 @@ class _Assembly:
     def is_part_of_others(self, start: int) -> bool:
         """Return whether a function is entered with another's frame, and never called, according to the added results.
 
-        It is then a part of the other function, and the findings from its first instruction with a frame of its own are
-        dropped.
+        The function is then a part of the other function, and its findings as a function of its own are dropped.
         """
         return start in self._continued and not self._is_entered(start)
 
     def _is_part_of_unknown(self, start: int, result: FunctionResult) -> bool:
-        """Return whether a function seems to be a part of another that was not followed to where it leads there.
+        """Return whether a function seems to be a part of an unknown function, whose jump to it was not followed.
 
         Both its rows and its code show that it is not entered by calls, and no call of it is known.
         """
@@ -235,9 +238,9 @@ class _Assembly:
         return parts | self._mistaken(self._elsewhere(parts))
 
     def verdict(self, numbers: Sequence[int]) -> CodeVerdict:
-        """Return how functions of the file came out.
+        """Return the verdict on some functions of the file.
 
-        :param numbers: of these functions, ascending.
+        :param numbers: the numbers of these functions, ascending.
         """
         parts = self.parts()
         elsewhere = self._elsewhere(parts)
@@ -284,7 +287,7 @@ class _Assembly:
         return found
 
     def _mistaken(self, elsewhere: Mapping[int, list[Part]]) -> set[int]:
-        """Return the starts of functions that were taken to be entered, but are parts of others.
+        """Return the starts of functions that were wrongly taken for entered ones, but are parts of others.
 
         GCC may begin the unlikely part of a function with a `nop` before its landing pads, which has the row of an
         entry.  Interpreted from that start, rows are wrong that are right for the other function's frame.

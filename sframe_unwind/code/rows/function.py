@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -11,19 +12,19 @@ from sframe_unwind.code.interpret.interpretation import Interpreter
 from sframe_unwind.code.interpret.run import Run, address_of
 from sframe_unwind.code.interpret.state import State
 from sframe_unwind.code.interpret.walk import walk
-from sframe_unwind.code.judge.judgement import Judge, Judgement
+from sframe_unwind.code.judge.judgement import Judge, Judgement, SumRule
 from sframe_unwind.code.judge.proofs import is_quiet
-from sframe_unwind.code.rows.rule import bases_of, candidate
+from sframe_unwind.code.rows.rule import Candidate, bases_of, candidate, others
 from sframe_unwind.unwind_rule import UnwindRule
 
 
 class Basis(Enum):
-    """What a rule rests on."""
+    """The assumptions of a rule."""
 
     PROVED = "proved"
-    """The code from the entry to the instruction, which is entered by the ABI."""
+    """The function is entered by the ABI; the code from there to the instruction proves the rule."""
     BY_ABI = "by ABI"
-    """On some way there is a call: its callee returns, and preserves what the ABI says."""
+    """There is a call on some path to the instruction; the callee returns, and preserves registers by the ABI."""
 
 
 class FoundRule(NamedTuple):
@@ -31,19 +32,33 @@ class FoundRule(NamedTuple):
 
     rule: UnwindRule
     basis: Basis
+    b_key: bool = False
+    """The return address is signed, with the B key."""
+    added: int = 0
+    """The CFA is a word in memory plus this constant in bytes, which no :class:`UnwindRule` can hold."""
+
+    def is_same(self, other: FoundRule) -> bool:
+        """Return whether another rule computes the same values."""
+        return self.rule == other.rule and self.added == other.added
 
 
-def rules_of(interpreter: Interpreter, judge: Judge, run: Run) -> dict[int, FoundRule | None]:
-    """Return the rule before each instruction that a run reaches, by address; ``None``: it is not known."""
+def rules_of(
+    interpreter: Interpreter, judge: Judge, run: Run, registers: Sequence[int] = ()
+) -> dict[int, FoundRule | None]:
+    """Return the rule before each instruction that a run reaches, by address; ``None``: it is not known.
+
+    :param registers: DWARF numbers of further registers that the rules have, and that the interpreter follows.  The
+        rules are then as in CFI: they may also add a constant to a word in memory, and the frame pointer may be lost.
+    """
     if not run.complete or run.pushed:
         return {}
-    rules = _Rules(interpreter, judge, run)
+    rules = _Rules(interpreter, judge, run, registers)
     before_calls = _before_calls(interpreter, run)
     found: dict[int, FoundRule | None] = {}
     for block in sorted(run.states):
         basis = Basis.PROVED if block in before_calls else Basis.BY_ABI
         for pc, rule in rules.of_block(block):
-            known = None if rule is None else FoundRule(rule, basis)
+            known = None if rule is None else FoundRule(rule.rule, basis, rule.b_key, rule.added)
             found[pc] = known if pc not in found or found[pc] == known else None
     return found
 
@@ -51,36 +66,46 @@ def rules_of(interpreter: Interpreter, judge: Judge, run: Run) -> dict[int, Foun
 class _Rules:
     """Finds the rules of one interpreted function."""
 
-    def __init__(self, interpreter: Interpreter, judge: Judge, run: Run) -> None:
+    def __init__(self, interpreter: Interpreter, judge: Judge, run: Run, registers: Sequence[int]) -> None:
         self._interpreter = interpreter
         self._judge = judge
         self._run = run
+        self._registers = registers
         frame = interpreter.frame
         self._usual = frozenset(number for number in (frame.sp, frame.fp, frame.ra) if number is not None)
 
-    def of_block(self, block: int) -> Iterator[tuple[int, UnwindRule | None]]:
+    def of_block(self, block: int) -> Iterator[tuple[int, Candidate | None]]:
         """Yield the address of each instruction of a block, with its rule."""
         instructions = self._interpreter.sweep_at(address_of(block)).instructions
-        rule: UnwindRule | None = None
+        rule: Candidate | None = None
         is_known = False
         for pc, state in walk(self._interpreter, self._run, block):
             if not is_known:
                 rule = None if block in self._run.guessed else self._find(block, state, rule)
-            yield pc, rule
+            yield pc, self._with_others(rule, state) if rule is not None and self._registers else rule
             instruction = instructions.get(pc)
-            bases = self._usual if rule is None else self._usual | bases_of(rule)
-            is_known = instruction is not None and is_quiet(instruction, bases)
+            # A base that calls overwrite may be saved in the frame by the next instruction.
+            has_usual = rule is None or bases_of(rule.rule) <= self._usual
+            is_known = has_usual and instruction is not None and is_quiet(instruction, self._usual)
 
-    def _find(self, block: int, state: State, before: UnwindRule | None) -> UnwindRule | None:
+    def _find(self, block: int, state: State, before: Candidate | None) -> Candidate | None:
         """Return the rule in a state: the simplest one, or that of the instruction before if it still holds."""
-        for rule in (candidate(self._interpreter.frame, state), before):
-            if rule is not None and self._judge.judge_in(self._run, block, rule, state).worst is Judgement.PROVED:
-                return rule
+        for found in (candidate(self._interpreter.frame, state, bool(self._registers)), before):
+            if found is None:
+                continue
+            rule = SumRule(found.rule, found.added) if found.added else found.rule
+            if self._judge.judge_in(self._run, block, rule, state).worst is Judgement.PROVED:
+                return found
         return None
+
+    def _with_others(self, found: Candidate, state: State) -> Candidate:
+        """Return a rule with the places of the other registers that change."""
+        kept = others(self._interpreter.frame, state, self._registers)
+        return found._replace(rule=found.rule._replace(others=kept))
 
 
 def _before_calls(interpreter: Interpreter, run: Run) -> set[int]:
-    """Return the blocks to which no way leads over a call."""
+    """Return the blocks that are reached without a call on any path."""
     after: set[int] = set()
     leads_to: dict[int, set[int]] = {}
     for block, sources in run.sources.items():
@@ -108,6 +133,37 @@ class Rows(NamedTuple):
     """Start of each row, in bytes from :attr:`start`."""
     rules: list[FoundRule]
 
+    @property
+    def b_key(self) -> bool:
+        """Whether return addresses are signed with the B key."""
+        return any(found.b_key for found in self.rules)
+
+
+class RuleCounts(NamedTuple):
+    """Numbers of rules, by what they rest on."""
+
+    proved: int
+    """Of :attr:`Basis.PROVED`."""
+    by_abi: int
+    """Of :attr:`Basis.BY_ABI`."""
+
+
+def counted_rules(pieces: Iterable[Rows]) -> RuleCounts:
+    """Count the rules of some code."""
+    by_abi = [found.basis is Basis.BY_ABI for piece in pieces for found in piece.rules]
+    return RuleCounts(by_abi.count(False), by_abi.count(True))
+
+
+def _is_by_other_key(found: FoundRule, rows: Rows) -> bool:
+    """Return whether a signed return address has another key than that of some rows: a function has one in tables."""
+    return any(other.rule.ra_signed and other.b_key != found.b_key for other in rows.rules)
+
+
+def rule_in(pieces: Iterable[Rows], address: int) -> FoundRule | None:
+    """Return the rule for an address; ``None``: no piece of code with rows contains it."""
+    piece = next((one for one in pieces if one.start <= address < one.end), None)
+    return None if piece is None else piece.rules[bisect_right(piece.offsets, address - piece.start) - 1]
+
 
 def joined(interpreter: Interpreter, start: int, end: int, found: Mapping[int, FoundRule | None]) -> list[Rows]:
     """Return the rows of a function, in several pieces if there is code in it without a rule.
@@ -131,7 +187,10 @@ def joined(interpreter: Interpreter, start: int, end: int, found: Mapping[int, F
             current = Rows(pc, pc + size, [0], [known])
             pieces.append(current)
         else:
-            if known.rule != current.rules[-1].rule:
+            if known.rule.ra_signed and _is_by_other_key(known, current):
+                current = Rows(pc, pc + size, [0], [known])
+                pieces.append(current)
+            elif not known.is_same(current.rules[-1]):
                 current.offsets.append(pc - current.start)
                 current.rules.append(known)
             elif known.basis is Basis.BY_ABI:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Callable
 
 from sframe_unwind.address import Range, RangeMap
 from sframe_unwind.code.decode.instruction import PC_RELATIVE, Kind
@@ -20,40 +21,69 @@ _MOST_FOUND = 1 << 20
 """Maximum number of functions that are found by following calls."""
 
 
-def functions_of(image: CodeImage, machine: Machine, lifter: Lifter, known: Iterable[Range]) -> CodeRanges:
+def functions_of(
+    image: CodeImage,
+    machine: Machine,
+    lifter: Lifter,
+    known: Iterable[Range],
+    starts: Iterable[int] | None = None,
+    only_called: Collection[int] = (),
+) -> CodeRanges:
     """Return the functions of a file.
 
-    A start is an address that is called, exported, pointed to, or where the program begins.  It counts only if it lies
-    in no known function: code in the middle of one that is called belongs to that function.  A function that is found
-    in this way ends with the last instruction that its code leads to.
+    A start is an address that is called, exported or in a pointer, or at which the program begins.  It counts only if
+    it is in no known function: the address of code in the middle of a known function does not begin another one.  A
+    function that is found in this way ends with the last instruction to which its code leads.
 
     :param known: start and end address (exclusive) of the known functions.
+    :param starts: further addresses at which functions are known to start; where they end is not known.  An address
+        that the code computes then begins no other function: assembly has data among its code.  ``None``: it may.
+    :param only_called: addresses at which functions start only if they are called.
     """
     known = [one for one in known if image.is_code(one[0])]
     known += [(plt.start, plt.end) for plt in image.plts]
-    first = [*image.reachable, *((image.entry_point,) if image.entry_point is not None else ())]
-    finder = _Finder(image, machine, lifter, known)
+    first = [*(starts or ()), *image.reachable, *((image.entry_point,) if image.entry_point is not None else ())]
+    finder = Finder(image, machine, lifter, known, takes_computed=starts is None, only_called=only_called)
     for start, end in known:
         finder.follow(CodeRange(start, end))
     for start in first:
-        finder.add(start)
+        if start not in only_called:
+            finder.add(start)
     return CodeRanges([*known, *finder.found()])
 
 
-class _Finder:
+class Finder:
     """Follows calls to code that belongs to no known function.
 
     :param known: the known functions.
+    :param before_next: returns the code from a start to the address at which another function may begin; ``None``: code
+        that belongs to no known function reaches to the next start that was found.
+    :param takes_computed: an address that the code computes may begin a function.
+    :param only_called: addresses at which functions start only if they are called.
     """
 
-    def __init__(self, image: CodeImage, machine: Machine, lifter: Lifter, known: Iterable[Range]) -> None:
+    def __init__(
+        self,
+        image: CodeImage,
+        machine: Machine,
+        lifter: Lifter,
+        known: Iterable[Range],
+        before_next: Callable[[int], CodeRange] | None = None,
+        takes_computed: bool = True,
+        only_called: Collection[int] = (),
+    ) -> None:
         self._image = image
+        self._takes_computed = takes_computed
+        self._only_called = only_called
+        self._before_next = before_next
         self._known = RangeMap((start, end, None) for start, end in known)
         self._waiting: list[int] = []
         self._found: dict[int, int] = {}
         """The end of each function that was found, by its start."""
         self._taken: set[int] = set()
         """Addresses of code that the code computes."""
+        self.followed = 0
+        """Number of instructions that were followed."""
         self._interpreter = Interpreter(image, machine, lifter, CodeRanges([]), lambda _: ())
 
     def add(self, start: int) -> None:
@@ -64,9 +94,10 @@ class _Finder:
             self._waiting.append(start)
 
     def follow(self, function: CodeRange) -> Run:
-        """Add what a function calls, note the code whose addresses it computes, and return the run."""
+        """Interpret a function; add its callees and the code whose address it computes, and return the run."""
         self._interpreter.ranges = CodeRanges([function])
         run = self._interpreter.run(function, {function.start: self._interpreter.frame.entry()})
+        self.followed += len(self._interpreter.sweep_at(function.start).instructions)
         for target in run.called:
             self.add(target)
         for block in run.states:
@@ -85,8 +116,9 @@ class _Finder:
         if end is None:
             return
         pc, state = end
-        values = {value for base, value in state.registers.values() if base == NUMBER} - after_system_calls
-        self._taken.update(value for value in values if value > 0 and self._image.is_code(value))
+        if self._takes_computed:
+            values = {value for base, value in state.registers.values() if base == NUMBER} - after_system_calls
+            self._taken.update(value for value in values if value > 0 and self._image.is_code(value))
         found = sweep.instruction(pc)
         if found.kind is Kind.JUMP and found.target is not None and found.target[0] == PC_RELATIVE:
             target = pc + found.target[1]
@@ -94,25 +126,30 @@ class _Finder:
                 self.add(target)
 
     def found(self) -> list[Range]:
-        """Return the extents of the functions that were found.
-
-        Code whose address is computed is a function only if nothing else leads there: it may also be a label.
-        """
-        while self._waiting:
-            while self._waiting:
-                self._follow_found(self._waiting.pop())
-            extents = RangeMap((start, end, None) for start, end in self._found.items())
-            for address in sorted(self._taken):
-                if not extents.contains(address):
-                    self.add(address)
-            self._taken.clear()
-        for start in sorted(self._found):  # some began before it was known where the next one does
+        """Return the extents of the functions that were found."""
+        while self.follow_next() is not None:
+            pass
+        for start in sorted(self._found):  # when some were found, the start of the next one was not known yet
             self._follow_found(start)
         return sorted(self._found.items())
 
-    def _follow_found(self, start: int) -> None:
+    def follow_next(self) -> Range | None:
+        """Follow the next function that was found, and return its extent; ``None``: no other function is found.
+
+        Code whose address is computed is a function only if nothing else leads there: it may also be a label.
+        """
+        if not self._waiting:
+            extents = RangeMap((start, end, None) for start, end in self._found.items())
+            for address in sorted(self._taken):
+                if address not in self._only_called and not extents.contains(address):
+                    self.add(address)
+            self._taken.clear()
+        return self._follow_found(self._waiting.pop()) if self._waiting else None
+
+    def _follow_found(self, start: int) -> Range:
         function = self._before_others(start)
-        self._found[start] = self._end(function, self.follow(function))
+        end = self._found[start] = self._end(function, self.follow(function))
+        return start, end
 
     def _before_others(self, start: int) -> CodeRange:
         """Return the code from a start to the next function or the end of its section."""
@@ -120,12 +157,17 @@ class _Finder:
         end = start if section is None else section.end
         others = [other for other in self._found if start < other < end]
         others += [other for other, _, _ in self._known.overlapping(start, end) if other > start]
+        if self._before_next is not None:
+            others.append(self._before_next(start).end)
         return CodeRange(start, min((end, *others)))
 
     def _end(self, function: CodeRange, run: Run) -> int:
-        """Return the address after the last instruction that a run reaches in a function."""
+        """Return the address after the last instruction that a run reaches in a function.
+
+        After a trap, another function may begin: where other functions are not all found, it does not count.
+        """
         sweep, last = self._interpreter.sweep_at(function.start), function.start
-        for block in run.states:
+        for block in run.states if self._before_next is None else run.states.keys() - run.guessed:
             pc = address_of(block)
             while function.start <= pc < function.end:
                 instruction = sweep.instruction(pc)

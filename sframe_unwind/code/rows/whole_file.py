@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from sframe_unwind.code.decode.instruction import Kind
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.code.interpret.entries import entries, interpreted
 from sframe_unwind.code.interpret.interpretation import Interpreter
+from sframe_unwind.code.interpret.run import Run
 from sframe_unwind.code.judge.checking import Checker
 from sframe_unwind.code.judge.judgement import Judge
 from sframe_unwind.code.judge.whole_file import learned
-from sframe_unwind.code.rows.function import FoundRule, Rows, joined, rules_of
+from sframe_unwind.code.rows.function import FoundRule, Rows, joined, rule_in, rules_of
 from sframe_unwind.unwind_rule import UnwindRule
 
 
@@ -24,45 +25,76 @@ class FunctionRows(NamedTuple):
     end: int
     """Address after the last byte."""
     pieces: list[Rows]
-    """The code with rows; none: nothing is known."""
+    """The code with rows; empty: no rule is known in the function."""
     instructions: list[int]
     """The addresses of its instructions."""
+    after_exits: frozenset[int]
+    """The addresses of those that follow the end of a path: a return or an unconditional jump."""
 
     def rule_at(self, address: int) -> UnwindRule | None:
         """Return the rule for an address of the function; ``None``: it is not known."""
-        piece = next((one for one in self.pieces if one.start <= address < one.end), None)
-        if piece is None:
-            return None
-        return piece.rules[bisect_right(piece.offsets, address - piece.start) - 1].rule
+        found = rule_in(self.pieces, address)
+        return None if found is None else found.rule
 
 
-def rows_of_functions(interpreter: Interpreter, jobs: int = 1) -> Iterator[FunctionRows]:
+def rows_of_functions(
+    interpreter: Interpreter, jobs: int = 1, registers: Sequence[int] = (), only: Sequence[int] | None = None
+) -> Iterator[FunctionRows]:
     """Yield the rows of each function of a file.
 
     The effects of functions on their callers are found first, as the check of tables does.
 
     :param jobs: number of processes for the search of these effects.
+    :param registers: DWARF numbers of further registers that the rules have; the interpreter follows them.
+    :param only: the numbers of the functions to examine, ascending; ``None``: all.
     """
-    parts = learned(Checker(interpreter, {}), jobs)
+    parts = learned(Checker(interpreter, {}), jobs, only)
     judge = Judge(interpreter.frame)
     ranges = interpreter.ranges
+    chosen = range(len(ranges)) if only is None else only
     elsewhere: dict[int, FoundRule | None] = {}
     own: dict[int, dict[int, FoundRule | None]] = {}
-    for function in map(ranges.__getitem__, range(len(ranges))):
+    for function in map(ranges.__getitem__, chosen):
         if function.start not in parts:
-            own[function.start] = _followed(interpreter, judge, function, elsewhere)
-    for function in map(ranges.__getitem__, range(len(ranges))):
+            own[function.start] = followed(interpreter, judge, function, elsewhere, registers)
+    for function in map(ranges.__getitem__, chosen):
         found = own.get(function.start)
-        if found is None:  # it is entered with the frames of other functions, which must agree
+        if found is None:  # the function is entered with the frames of other functions, whose rules must agree
             found = {pc: elsewhere[pc] for pc in range(*function) if pc in elsewhere}
-        instructions = list(interpreter.sweep_at(function.start).instructions)
-        yield FunctionRows(*function, joined(interpreter, *function, found), instructions)
+        instructions = interpreter.sweep_at(function.start).instructions
+        exits = (at + one.size for at, one in instructions.items() if one.kind in (Kind.JUMP, Kind.RETURN))
+        yield FunctionRows(
+            start=function.start,
+            end=function.end,
+            pieces=joined(interpreter, *function, found),
+            instructions=list(instructions),
+            after_exits=frozenset(exits),
+        )
 
 
-def _followed(
-    interpreter: Interpreter, judge: Judge, function: CodeRange, elsewhere: dict[int, FoundRule | None]
+def followed(
+    interpreter: Interpreter,
+    judge: Judge,
+    function: CodeRange,
+    elsewhere: dict[int, FoundRule | None],
+    registers: Sequence[int] = (),
 ) -> dict[int, FoundRule | None]:
-    """Return the rules of a function; add those of the other functions that are entered with its frame."""
+    """Return the rules of a function by address, and add those of the other functions that are entered with its frame.
+
+    :param elsewhere: gets the latter, by address.
+    """
+    run = run_of(interpreter, function)
+    own: dict[int, FoundRule | None] = {}
+    for pc, known in rules_of(interpreter, judge, run, registers).items():
+        if function.start <= pc < function.end:
+            own[pc] = known
+        else:
+            elsewhere[pc] = known if pc not in elsewhere or elsewhere[pc] == known else None
+    return own
+
+
+def run_of(interpreter: Interpreter, function: CodeRange) -> Run:
+    """Interpret a function as it is entered, with the effects of its callees where its stack pointer rests on them."""
     entered = entries(interpreter, function)
     if interpreter.image.plt(function.start) is not None:
         run = interpreter.run(function, entered)  # its header ends with two words on the stack, for the dynamic linker
@@ -70,10 +102,4 @@ def _followed(
         run = interpreted(interpreter, function, entered)
     if run.called and run.rests_on_call:
         run = interpreted(interpreter, function, entered, through_calls=True)
-    own: dict[int, FoundRule | None] = {}
-    for pc, known in rules_of(interpreter, judge, run).items():
-        if function.start <= pc < function.end:
-            own[pc] = known
-        else:
-            elsewhere[pc] = known if pc not in elsewhere or elsewhere[pc] == known else None
-    return own
+    return run

@@ -67,7 +67,7 @@ class _RegionState:
             self.state = self._entry = self._machine.pop(self.state, self._popped)
 
     def end(self) -> State:
-        """Return the state that the next region begins in."""
+        """Return the state in which the next region begins."""
         if self._popped is None:
             return self.state
         # After POP_FRAMES, registers saved in registers stay valid until the end of the region.

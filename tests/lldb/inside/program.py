@@ -78,7 +78,8 @@ class Program:
     @contextmanager
     def _process(self, program: dict[str, Any]) -> Iterator[None]:
         if not program["emulator"]:
-            self.run(f"process launch -o /dev/null -- {' '.join(program['arguments'])}")
+            at_entry = "--stop-at-entry " if program.get("stop at entry") else ""
+            self.run(f"process launch {at_entry}-o /dev/null -- {' '.join(program['arguments'])}")
             try:
                 yield
             finally:

@@ -1,4 +1,4 @@
-"""AArch64; its instructions are little-endian in both byte orders of data."""
+"""AArch64: the facts that VEX lacks or has wrong.  Instructions are little-endian in both byte orders of data."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from sframe_unwind.code.decode.machines.base import (
     call,
     conditional_jump,
     jump,
+    named,
     signed,
     trap,
     writing,
@@ -42,13 +43,14 @@ from sframe_unwind.code.decode.machines.base import (
 _SIZE = (4,)
 _V0 = 64
 _LR = (REGISTER, aarch64.LR, 0)
+_A_KEY, _B_KEY = 0, 1
 _SIGNING = {
-    0xD503233F,  # paciasp
-    0xD503237F,  # pacibsp
-    0xD503231F,  # paciaz
-    0xD503235F,  # pacibz
-    0xDAC103FE,  # pacia x30, sp
-    0xDAC107FE,  # pacib x30, sp
+    0xD503233F: _A_KEY,  # paciasp
+    0xD503237F: _B_KEY,  # pacibsp
+    0xD503231F: _A_KEY,  # paciaz
+    0xD503235F: _B_KEY,  # pacibz
+    0xDAC103FE: _A_KEY,  # pacia x30, sp
+    0xDAC107FE: _B_KEY,  # pacib x30, sp
 }
 _UNCHECKED = {
     0xD50320FF,  # xpaclri
@@ -115,7 +117,7 @@ _BYTES = {"b": 1, "h": 2, "w": 4, "x": 8, "s": 4, "d": 8, "q": 16}
 _TAGGED = {"stg": 16, "stzg": 16, "st2g": 32, "stz2g": 32}
 """Bytes of memory that get a tag, and for some a value; these instructions write none of the registers they name."""
 _TAGGING = ("stg", "st2g")
-"""Those that leave the memory as it is."""
+"""Those among them that do not change the memory itself."""
 _COPYING = re.compile(r"cpyf?[pme]|setg?[pme]")
 """Mnemonics of instructions that copy and fill memory, which QEMU does not know yet."""
 _SECURE = ("hvc", "smc")
@@ -205,7 +207,8 @@ def _special(raw: bytes) -> Instruction | None:
     # VEX ignores the effect of hints on the return address, and does not know instructions that are not hints.
     word = int.from_bytes(raw[:4], "little")
     if word in _SIGNING:
-        return Instruction(size=4, kind=Kind.NEXT, puts=((aarch64.LR, (SIGN, _LR)),), stores=(), exits=(), target=None)
+        signed_by = SIGN, _LR, _SIGNING[word]
+        return Instruction(size=4, kind=Kind.NEXT, puts=((aarch64.LR, signed_by),), stores=(), exits=(), target=None)
     if word in _STRIPPING:
         return Instruction(
             size=4,
@@ -282,6 +285,11 @@ _TARGET = re.compile(r"(?:b|bl|bc?\.\w+|cbn?z|tbn?z|adrp?|ldr) [^\[]*#?0x([0-9a-
 def _reference(text: str, _end: int) -> int | None:
     target = _TARGET.match(text)
     return None if target is None else int(target[1], 16)
+
+
+def _directive_name(number: int) -> str:
+    # Of a vector register, a function preserves the lower half; GNU as has no name for the whole one here.
+    return f"d{number - _V0}" if number >= _V0 else named(aarch64.LITTLE)(number)
 
 
 def _machine(arch: Arch) -> Machine:

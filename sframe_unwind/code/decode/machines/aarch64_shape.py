@@ -1,4 +1,4 @@
-"""The displacement, or number to add, in AArch64's instructions."""
+"""Takes the displacement, or the constant to add, out of AArch64's instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AMD64."""
+"""AMD64: the facts that VEX lacks or has wrong."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ from sframe_unwind.code.decode.machines.base import (
     Machine,
     conditional_jump,
     jump,
+    named,
     trap,
     writing,
 )
@@ -122,7 +123,8 @@ def _special(raw: bytes) -> Instruction | None:
         return STOP
     if opcode == 0x0F:
         if 0x80 <= second < 0x90:
-            # Intel's processors ignore a size for a jump, AMD's cut the target off to 16 bits.
+            # With a prefix for 16 bits, Intel's processors ignore it, and AMD's cut the target of the jump off to 16
+            # bits.
             return STOP if size == 2 and not is_wide else None
         return _of_two_bytes(raw, at, second, third)
     if opcode in _RELATIVE_JUMPS and size == 2 and not is_wide:
@@ -163,7 +165,7 @@ def _advanced(pointer: Expression, length: Expression) -> Expression:
 def _prefixes(raw: bytes) -> tuple[int, int, bool]:
     """Return the number of prefix bytes, the size of operands according to them, and whether it is 64 bits.
 
-    The number is negative if a prefix has no effect because one follows it that must come first.
+    The number is negative if a prefix has no effect, because another prefix follows that would have to precede it.
     """
     at, size = 0, 4
     while at < len(raw) and raw[at] in LEGACY_PREFIXES:
@@ -214,7 +216,7 @@ def _of_two_bytes(raw: bytes, at: int, opcode: int, operands: int) -> Instructio
     if opcode == 1 and operands == 0xD5:  # xend
         return writing(at + 3)
     if opcode == 1 and operands == 0xD0:
-        # xgetbv: VEX takes x87, SSE and AVX for all that there is.
+        # xgetbv: VEX assumes that the processor has x87, SSE and AVX, and nothing else.
         return writing(at + 3, (RAX, RDX))
     if opcode == 0x1E and operands & 0xF8 == 0xC8 and 0xF3 in raw[:at]:
         # rdssp: VEX takes it for a nop, as processors without shadow stacks do.

@@ -99,7 +99,8 @@ def _scaled(rest: bytes, mnemonic: str, address: Expression | None, size: int) -
     A distance of one byte counts operands.  Capstone has the wrong size for some that are smaller than a register.
 
     :param rest: the instruction without legacy prefixes.
-    :param address: address by capstone; ``size`` likewise.
+    :param address: address by capstone.
+    :param size: size by capstone, in bytes.
     """
     if size >= 16:
         return address, size

@@ -1,4 +1,4 @@
-"""The displacement, or number to add, in AMD64's instructions."""
+"""Takes the displacement, or the constant to add, out of AMD64's instructions."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ _REGISTER, _NO_BASE, _SIB = 3, 5, 4
 def displacement(raw: bytes) -> Shape | None:
     """Return the shape of the instruction at the start of some bytes.
 
-    It has one if it has a displacement from a register or from itself, or moves, pushes, adds, subtracts or compares
-    a constant.
+    An instruction has a shape if it has a displacement from a register or from its own address, or if it moves, pushes,
+    adds, subtracts or compares a constant.
     """
     at, size = 0, 4
     length = len(raw)

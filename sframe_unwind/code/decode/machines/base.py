@@ -45,7 +45,7 @@ class Disassembled(NamedTuple):
     """For each operand in memory, its address (``None``: not the sum of a base, an index and a distance), its size in
     bytes (0: not known), and the registers in the address."""
     written: frozenset[int]
-    """The followed registers that capstone says it writes; of a vector register, the number of the lower half."""
+    """The followed registers that it writes by capstone; a vector register has the number of its lower half."""
     accesses: tuple[int, ...]
     """For each operand in memory, capstone's bits for reading (1) and writing (2)."""
 
@@ -108,13 +108,13 @@ Such a call leaves its return address in another register than the ABI's: ``bras
     special: Special
     """Decodes the instruction at the start of some bytes, if VEX does not know it or decodes it wrongly.
 
-    Also decodes direct jumps and calls: each has other bytes, and VEX takes long for them.
+    Also decodes direct jumps and calls, because VEX takes long, and nearly all of them have different bytes.
     """
     shape: FindShape
     """Returns the shape of the instruction at the start of some bytes.
 
-    It has one if its displacement is only added to an address, or its constant is only copied, added or compared;
-    ``None`` otherwise.  :attr:`special` comes first.
+    An instruction has a shape if its displacement is only added to an address, or its constant is only copied, added or
+    compared; the result is ``None`` for others.  :attr:`special` is asked before.
     """
     describe: Describe
     """Returns the effects of an instruction that VEX does not know; ``None``: any effect is possible.
@@ -179,6 +179,11 @@ Such a call leaves its return address in another register than the ABI's: ``bras
     def anything(self, size: int) -> Instruction:
         """Return an instruction with any effect except a jump."""
         return writing(size, (*self.followed, REST, CC_LEFT, CC_RIGHT, DIRECTION), (EVERYWHERE,))
+
+
+def named(arch: Arch, prefix: str = "") -> Callable[[int], str]:
+    """Return what names registers in directives: by their names with a prefix, or by their numbers."""
+    return lambda number: f"{prefix}{arch.register_names[number]}" if number in arch.register_names else str(number)
 
 
 def shape(size: int, rest: bytes, displacement: int) -> Shape:

@@ -1,4 +1,4 @@
-"""s390x."""
+"""s390x: the facts that VEX lacks or has wrong."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """s390x's instructions that work only on memory, or on a size that registers hold.
 
-VEX has most of them as loops that pass a number from round to round, and lifts one round.
+VEX translates most of them to loops that pass a number from one round to the next, and lifts only one round.
 """
 
 from __future__ import annotations

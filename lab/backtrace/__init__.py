@@ -1,0 +1,1 @@
+"""Studies of `backtrace`: its stacks beside those of other tools."""

@@ -1,0 +1,1 @@
+"""Writes the ``.cfi_*`` directives for functions in assembly, from their machine code."""

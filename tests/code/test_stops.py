@@ -1,0 +1,40 @@
+"""Stacks by the machine code at random stops in programs without unwind data; `lab.code.stops` has more."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.code.stops.__main__ import study
+from lab.code.stops.building import STRIPPED, WITHOUT_CFI, Program
+from tests.missing import toolchain_needed
+
+STOPS = 16
+CASES = [
+    *((debugger, "amd64") for debugger in ("gdb", "gdb-system", "lldb", "lldb-22")),
+    *(("gdb", abi) for abi in ("aarch64", "s390x")),
+    ("lldb", "aarch64"),
+]
+
+
+@pytest.mark.parametrize(("debugger", "abi"), CASES)
+def test_frames_and_steps_are_those_with_cfi(debugger: str, abi: str) -> None:
+    lines: list[str] = []
+    programs = [Program("indirect", "-O2"), *([Program("realign", "-O2")] if abi == "amd64" else [])]
+    with toolchain_needed():
+        totals = study(programs, debugger, abi, STOPS, seed=1, alone=False, report=lines.append)
+    for kind, count in totals.items():
+        assert count.wrong == 0, lines
+        # Without symbols, `main` is not found on AArch64 and s390x: the C library's start-up code jumps to it.
+        if kind == WITHOUT_CFI or abi == "amd64":
+            assert count.stops >= STOPS * len(programs) * 3 // 4, lines
+            assert count.other_ways == 0, lines
+            assert (count.missing, count.moved_elsewhere) == (0, 0), lines
+            assert count.equal > 4 * count.stops
+
+
+def test_the_debugger_alone_shows_other_frames() -> None:
+    lines: list[str] = []
+    with toolchain_needed():
+        totals = study([Program("indirect", "-O2")], "gdb", "amd64", STOPS, seed=1, alone=True, report=lines.append)
+    count = totals[STRIPPED]
+    assert count.wrong + count.shorter > count.stops // 2, lines
