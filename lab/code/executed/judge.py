@@ -63,6 +63,22 @@ _HELPERS = {
     function helper_stores_again; mov %rdi,%rax; movb $1,(%rax); movb $3,5(%rax); ret; end helper_stores_again
     function helper_stores_above; movq $1,8(%rsp); ret; end helper_stores_above
     function helper_stores_higher; movq $1,16(%rsp); ret; end helper_stores_higher
+    function helper_stores_second; movq $1,(%rsi); ret; end helper_stores_second
+    function helper_stores_far; movq $1,64(%rdi); ret; end helper_stores_far
+    function helper_stores_by_rbx; movq $1,(%rbx); ret; end helper_stores_by_rbx
+    function helper_stores_by_vector; movq %xmm0,%rax; movq $1,(%rax); ret; end helper_stores_by_vector
+    function helper_stores_by_stack; mov 8(%rsp),%rax; movq $1,(%rax); ret; end helper_stores_by_stack
+    function helper_stores_by_memory; mov (%rdi),%rax; movq $1,(%rax); ret; end helper_stores_by_memory
+    function helper_stores_by_two_words; mov (%rdi),%rax; mov (%rax),%rax; movq $1,(%rax); ret
+    end helper_stores_by_two_words
+    function helper_returns; mov %rdi,%rax; ret; end helper_returns
+    function helper_leads_to_stores; jmp helper_stores; end helper_leads_to_stores
+    function helper_calls_stores; call helper_stores; ret; end helper_calls_stores
+    function helper_jumps_to_stores; jmp *pointer_to_stores(%rip); end helper_jumps_to_stores
+    .section .rodata,"a"
+    .balign 8
+pointer_to_stores: .quad helper_stores
+    .text
     function helper_restores
     push %rbx; .cfi_adjust_cfa_offset 8; mov %rdi,%rbx; pop %rbx; .cfi_adjust_cfa_offset -8; ret
     end helper_restores
@@ -92,6 +108,14 @@ _HELPERS = {
     function helper_stores_by_part; mov w9,#1; str w9,[x0]; strb w9,[x0,#5]; ret; end helper_stores_by_part
     function helper_stores_above; mov x9,#1; str x9,[sp]; ret; end helper_stores_above
     function helper_stores_higher; mov x9,#1; str x9,[sp,#16]; ret; end helper_stores_higher
+    function helper_stores_far; mov x9,#1; str x9,[x0,#64]; ret; end helper_stores_far
+    function helper_stores_by_x19; mov x9,#1; str x9,[x19]; ret; end helper_stores_by_x19
+    function helper_stores_by_vector; fmov x9,d0; str x9,[x9]; ret; end helper_stores_by_vector
+    function helper_stores_by_stack; ldr x9,[sp]; str x9,[x9]; ret; end helper_stores_by_stack
+    function helper_stores_by_memory; ldr x9,[x0]; str x9,[x9]; ret; end helper_stores_by_memory
+    function helper_returns; ret; end helper_returns
+    function helper_leads_to_stores; b helper_stores; end helper_leads_to_stores
+    function helper_jumps_to_stores; adr x9,helper_stores; br x9; end helper_jumps_to_stores
     function helper_restores
     str x19,[sp,#-16]!; .cfi_def_cfa_offset 16; mov x19,x0; ldr x19,[sp],#16; .cfi_def_cfa_offset 0; ret
     end helper_restores
@@ -118,6 +142,13 @@ _HELPERS = {
     function helper_stores_by_part; mvhi 0(%r2),1; mvi 5(%r2),1; br %r14; end helper_stores_by_part
     function helper_stores_above; mvghi 160(%r15),1; br %r14; end helper_stores_above
     function helper_stores_higher; mvghi 168(%r15),1; br %r14; end helper_stores_higher
+    function helper_stores_far; mvghi 64(%r2),1; br %r14; end helper_stores_far
+    function helper_stores_by_r12; mvghi 0(%r12),1; br %r14; end helper_stores_by_r12
+    function helper_stores_by_vector; lgdr %r1,%f0; mvghi 0(%r1),1; br %r14; end helper_stores_by_vector
+    function helper_stores_by_stack; lg %r1,160(%r15); mvghi 0(%r1),1; br %r14; end helper_stores_by_stack
+    function helper_stores_by_memory; lg %r1,0(%r2); mvghi 0(%r1),1; br %r14; end helper_stores_by_memory
+    function helper_leads_to_stores; jg helper_stores; end helper_leads_to_stores
+    function helper_jumps_to_stores; larl %r1,helper_stores; br %r1; end helper_jumps_to_stores
     function helper_restores; stg %r12,96(%r15); lgr %r12,%r2; lg %r12,96(%r15); br %r14; end helper_restores
     function helper_only_saves; stg %r12,96(%r15); lgr %r12,%r2; lg %r1,96(%r15); br %r14; end helper_only_saves
     function helper_restores_another

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from lab.code.recipes import Recipe, read
 
 FOLDER = Path(__file__).resolve().parent
+_PARTS = ("", "_frames", "_carried")
 _VARIANT = re.compile(r"([?*] )?(?:\{(.*?)\} )?(.*)")
 
 
@@ -30,7 +31,7 @@ class Pair(NamedTuple):
 
 def pairs(machine: str) -> list[Pair]:
     """Return the pairs for a machine."""
-    paths = (FOLDER / f"{machine}.txt", FOLDER / f"{machine}_frames.txt")
+    paths = [path for part in _PARTS if (path := FOLDER / f"{machine}{part}.txt").exists()]
     return [pair for path in paths for family in read(path) for pair in _of_family(family)]
 
 

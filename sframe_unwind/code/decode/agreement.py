@@ -6,10 +6,22 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sframe_unwind.code.decode.instruction import HIGH, MIXED, REGISTER, RESULT, Instruction, Kind
+from sframe_unwind.code.decode.folding import mixed, unknown
+from sframe_unwind.code.decode.instruction import (
+    CC_OPERATION,
+    HIGH,
+    LOAD,
+    REGISTER,
+    REST,
+    UNKNOWN,
+    Expression,
+    Instruction,
+    Kind,
+)
 from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.decode.machines.base import Disassembled
 
+_WORD = 8
 _WRITTEN = 2
 """Capstone's bit for an operand in memory that is written."""
 
@@ -75,19 +87,22 @@ def agrees(instruction: Instruction, found: Disassembled | None, machine: Machin
     return all(_is_stored(instruction, found, number, machine) for number in range(len(found.memory)))
 
 
-def with_parts(instruction: Instruction, found: Disassembled | None, machine: Machine) -> Instruction:
-    """Return an instruction with its results in vector registers as ones that may keep or copy half of an operand.
+def with_sources(instruction: Instruction, found: Disassembled) -> Instruction:
+    """Return an instruction that VEX does not know with what its results are computed from, by capstone's operands.
 
-    VEX computes such results in ways that are not followed: ``pinsrq $1,%rax,%xmm3`` keeps the lower half of ``xmm3``.
+    What it writes to registers that are not followed is in :data:`REST`.
     """
-    if found is None or not machine.moves_parts(found.mnemonic):
-        return instruction
-    operands = (MIXED, tuple((REGISTER, number, 0) for number in dict.fromkeys(found.all_registers)))
-    puts = tuple(
-        (number, operands if value == RESULT and number not in machine.general else value)
-        for number, value in instruction.puts
-    )
-    return instruction._replace(puts=puts)
+    computed = mixed(*((REGISTER, number, 0) for number in dict.fromkeys(found.all_registers)), (REGISTER, REST, 0))
+    loads = [(LOAD, place, max(size, _WORD), False) for place, size, _ in found.memory if place is not None]
+    sources = (computed, *loads)
+
+    def described(value: Expression) -> Expression:
+        return unknown(*value[1:], *sources) if value[:1] == (UNKNOWN,) else value
+
+    puts = [(number, value if number == CC_OPERATION else described(value)) for number, value in instruction.puts]
+    puts.append((REST, unknown((REGISTER, REST, 0), *sources)))
+    stores = tuple((place, size, described(value)) for place, size, value in instruction.stores)
+    return instruction._replace(puts=tuple(puts), stores=stores)
 
 
 def _results(found: Disassembled, machine: Machine) -> Iterator[int]:

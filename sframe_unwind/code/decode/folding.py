@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sframe_unwind.code.decode.instruction import (
     ADD,
-    ANYTHING,
     COMPUTED,
     CONSTANT,
     EXTEND,
@@ -16,10 +15,9 @@ from sframe_unwind.code.decode.instruction import (
     RESULT,
     SHIFT_LEFT,
     SHIFT_RIGHT,
+    UNKNOWN,
     Expression,
 )
-
-_MAX_OPERANDS = 4
 
 
 def add(left: Expression, right: Expression) -> Expression:
@@ -72,6 +70,9 @@ def mixed(*operands: Expression) -> Expression:
     for operand in operands:
         known += operand[1] if operand[0] == MIXED else [operand]
     wanted = tuple(dict.fromkeys(operand for operand in known if operand[0] not in (COMPUTED, CONSTANT, EXTEND)))
-    if not wanted:
-        return RESULT
-    return (MIXED, wanted) if len(wanted) <= _MAX_OPERANDS else ANYTHING
+    return (MIXED, wanted) if wanted else RESULT
+
+
+def unknown(*operands: Expression) -> Expression:
+    """Return any value that, if it is an address in the frame, is near one of some operands."""
+    return (UNKNOWN, *(operand for operand in operands if operand[0] not in (COMPUTED, CONSTANT, EXTEND)))

@@ -26,7 +26,7 @@ COMPUTED = 4
 MIXED = 5
 """``operands``: computed from 64-bit operands in a way that is not followed."""
 LOAD = 6
-"""``address, size, signed``: the contents of memory, extended to 64 bits."""
+"""``address, size, signed``: the contents of memory, extended to 64 bits; of more than 8 bytes, any word."""
 ADD = 7
 """``left, right``"""
 SUBTRACT = 8
@@ -40,7 +40,7 @@ EXTEND = 11
 CHOICE = 12
 """``left, right``: one or the other."""
 UNKNOWN = 13
-"""Nothing follows: any value."""
+"""``operands``, which follow in the tuple: any value.  If it is an address in the frame, it is near one of theirs."""
 SIGN = 14
 """``operand, key``: a return address gets its authentication code, by the A key (0) or the B key (1)."""
 STRIP = 15
@@ -64,6 +64,8 @@ CC_OPERATION, CC_LEFT, CC_RIGHT = 2000, 2001, 2002
 """The operation that set the condition code, and its operands."""
 DIRECTION = 2003
 """The direction in which AMD64's string instructions proceed: 1 or -1."""
+REST = 2004
+"""All registers that are not followed: the upper lanes of long vectors, x87 and mask registers, segments' bases, ..."""
 
 
 class Kind(IntEnum):

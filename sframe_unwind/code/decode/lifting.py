@@ -16,7 +16,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from sframe_unwind.code.decode.agreement import agrees, with_parts
+from sframe_unwind.code.decode.agreement import agrees, with_sources
 from sframe_unwind.code.decode.disassembly import Disassembler
 from sframe_unwind.code.decode.instruction import (
     HIGH,
@@ -28,6 +28,7 @@ from sframe_unwind.code.decode.instruction import (
 from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.decode.machines.base import STOP, Disassembled
 from sframe_unwind.code.decode.shapes import Shapes
+from sframe_unwind.code.decode.vex_expressions import IGNORED
 from sframe_unwind.code.decode.vex_statements import PC, Translation
 from sframe_unwind.errors import MissingExtraError
 
@@ -172,7 +173,8 @@ class Lifter:
         """
         decoded = self._disassembler.decode(raw)
         found = self._by_vex(raw)
-        found = self._undecoded(decoded) if found is None else with_parts(found, decoded, self.machine)
+        if found is None:
+            found = self._undecoded(decoded)
         if found is STOP or agrees(found, decoded, self.machine):
             return found
         if decoded is None and len(self.machine.sizes(raw, 0)) != 1:
@@ -210,13 +212,17 @@ class Lifter:
         """
         if found is None or found.may_jump:
             return STOP
-        return self.machine.describe(found) or self.machine.anything(found.size)
+        described = self.machine.describe(found)
+        if described is None:
+            return self.machine.anything(found.size)
+        return described if described is STOP or not described.is_whole else with_sources(described, found)
 
 
 def _register_numbers(arch: Any, machine: Machine) -> dict[int, int]:
     """Return the numbers of registers by their offsets in VEX's guest state."""
     numbers = {arch.get_register_offset(name): number for name, number in machine.vex_registers.items()}
     numbers[arch.ip_offset] = PC
+    numbers[arch.get_register_offset("cc_ndep")] = IGNORED
     low, high = (8, 0) if machine.big_endian else (0, 8)
     for name, number in machine.vex_vectors.items():
         offset = arch.get_register_offset(name)

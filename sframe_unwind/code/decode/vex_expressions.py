@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from sframe_unwind.code.decode.folding import add, extend, mixed, moved, shifted
+from sframe_unwind.code.decode.folding import add, extend, mixed, moved, shifted, unknown
 from sframe_unwind.code.decode.instruction import (
     AND,
-    ANYTHING,
     CC_OPERATION,
     CHOICE,
     CONSTANT,
@@ -17,6 +17,7 @@ from sframe_unwind.code.decode.instruction import (
     PAGE_RELATIVE,
     PC_RELATIVE,
     REGISTER,
+    REST,
     RESULT,
     SUBTRACT,
     Condition,
@@ -27,6 +28,7 @@ from sframe_unwind.code.decode.machines import Machine
 
 _REACH = 1 << 33
 _PAGE = 0x1000
+_WORD = 8
 _MASK = (1 << 64) - 1
 
 SIZES = {
@@ -46,6 +48,7 @@ SIZES = {
     "Ity_V128": 16,
     "Ity_V256": 32,
 }
+VECTORS = ("Ity_V128", "Ity_V256")
 _WIDENING = {"Iop_32Uto64": (32, False), "Iop_32Sto64": (32, True), "Iop_16Uto64": (16, False)}
 _WIDENING.update({"Iop_16Sto64": (16, True), "Iop_8Uto64": (8, False), "Iop_8Sto64": (8, True)})
 _WIDENING.update({"Iop_8Uto32": (8, False), "Iop_8Sto32": (8, True)})
@@ -54,6 +57,10 @@ _COPIES = ("Iop_ReinterpI64asF64", "Iop_ReinterpF64asI64")
 _NARROWING = {"Iop_64to32": 32, "Iop_64to16": 16, "Iop_64to8": 8, "Iop_32to16": 16, "Iop_32to8": 8}
 _CONDITIONS = ("amd64g_calculate_condition", "arm64g_calculate_condition", "s390_calculate_cond")
 """The functions that VEX calls to evaluate a condition."""
+_FLAGS = ("_rflags_", "_condition", "_flag", "_cond", "_cc")
+"""Parts of the names of functions that compute no more than condition codes."""
+IGNORED = -2
+"""The number of parts of VEX's guest state that hold no value of interest."""
 _COMPARISONS = {
     "Iop_CmpEQ64": "==",
     "Iop_CmpNE64": "!=",
@@ -70,7 +77,9 @@ _FOLDED = {
     "Iop_Xor64": lambda left, right: left ^ right,
     "Iop_Mul64": lambda left, right: left * right,
 }
-_PRODUCTS = ("Iop_MullS64", "Iop_MullU64")
+_PARTS = re.compile(r"Iop_\d+(HL|HI)to")
+"""Operations that cut a number into parts, or put parts together."""
+_LANES = {f"Iop_V256to64_{number}": number for number in range(4)}
 _NEUTRAL_ZERO = ("Iop_Or32", "Iop_Add32", "Iop_Sub32", "Iop_Xor32")
 
 
@@ -87,8 +96,9 @@ class Operands:
         self._machine = machine
         self._relative = PAGE_RELATIVE if machine.is_page_relative(raw) else PC_RELATIVE
         self._types = block.tyenv
+        self._words_of_vectors = machine.words_of_vectors
         self.temporaries: dict[int, Expression] = {}
-        self._vectors: dict[int, tuple[Expression, Expression]] = {}
+        self._vectors: dict[int, tuple[Expression, ...]] = {}
         self._conditions: dict[int, Condition | None] = {}
         self._helpers: dict[int, Condition] = {}
         self.now: dict[int, Expression] = {}
@@ -99,8 +109,8 @@ class Operands:
     def assign(self, temporary: int, data: Any) -> None:
         """Record an expression as the value of one of the block's temporaries."""
         kind = self._types.lookup(temporary)
-        if kind == "Ity_V128":
-            self._vectors[temporary] = self.vector(data)
+        if kind in VECTORS:
+            self._vectors[temporary] = self.lanes(data)
         elif kind == "Ity_I1":
             self._conditions[temporary] = self.condition(data)
         else:
@@ -141,16 +151,36 @@ class Operands:
             return self.loaded(self.value(data.addr), data.ty)
         if tag == "Iex_ITE":
             return self._choice(data)
-        if tag in ("Iex_Triop", "Iex_Qop", "Iex_CCall"):
+        if tag == "Iex_GetI":
+            return (REGISTER, REST, 0) if SIZES.get(self.type(data), 8) >= _WORD else RESULT
+        if tag == "Iex_CCall" and any(part in str(data.cee.name) for part in _FLAGS):
             return RESULT
-        return RESULT if tag == "Iex_GetI" else ANYTHING
+        return self._computed(data)
+
+    def _computed(self, data: Any) -> Expression:
+        """Return a result of an operation that is not followed."""
+        found = mixed(*(operand for argument in data.args for operand in self._words(argument, data)))
+        size = SIZES.get(self.type(data), _WORD)
+        if size >= _WORD:
+            return found
+        return extend(found, 8 * size, False) if _PARTS.match(getattr(data, "op", "")) else RESULT
+
+    def _words(self, data: Any, user: Any) -> tuple[Expression, ...]:
+        """Return the words of an operand, or the word of which it is a part if its user puts parts together."""
+        kind = self.type(data)
+        if kind in VECTORS:
+            return self.lanes(data)
+        found = self.value(data)
+        if found[0] == EXTEND and _PARTS.match(getattr(user, "op", "")):
+            found = found[1]
+        return (found,) if found[0] != CONSTANT else ()
 
     def read(self, offset: int, kind: str) -> Expression:
         """Return the contents of a place in VEX's guest state at the present position in the block."""
         size = SIZES.get(kind, 8)
         if size >= 8:
-            number = self._registers.get(offset)
-            return RESULT if number is None else self.current(number)
+            number = self._registers.get(offset, REST)
+            return RESULT if number == IGNORED else self.current(number)
         # On a little-endian machine, the lowest bits of a register have its address; other parts are of no interest.
         whole = self._registers.get(offset & ~7)
         is_lowest = offset & 7 == (8 - size if self._machine.big_endian else 0)
@@ -162,11 +192,15 @@ class Operands:
 
     def loaded(self, address: Expression, kind: str) -> Expression:
         """Return the contents of memory at an address."""
-        size = SIZES.get(kind, 8)
-        if size > 8:
-            return RESULT
-        # Stores of the same instruction are not followed.
-        return (LOAD, address, size, False) if not self.stores else ANYTHING if size == 8 else RESULT
+        found = (LOAD, address, SIZES.get(kind, 8), False)
+        if not self.stores:
+            return found
+        # It is not followed which of the instruction's own stores it reads.
+        return RESULT if found[2] < _WORD else unknown(found, *(value for _, _, value in self.stores))
+
+    def kept(self, address: Expression, size: int) -> Expression:
+        """Return the contents of memory before the instruction, which an atomic one finds."""
+        return (LOAD, address, size, False) if size == _WORD else RESULT
 
     def _choice(self, data: Any) -> Expression:
         left, right = self.value(data.iftrue), self.value(data.iffalse)
@@ -177,13 +211,15 @@ class Operands:
         if operation in _COPIES:
             return self.value(operand)
         if operation in ("Iop_V128to64", "Iop_V128HIto64"):
-            return self.vector(operand)[operation == "Iop_V128HIto64"]
+            return self.lanes(operand)[operation == "Iop_V128HIto64"]
+        if operation in _LANES:
+            return self.lanes(operand)[_LANES[operation]]
         if operation in _WIDENING:
             bits, signed = _WIDENING[operation]
             return extend(self.value(operand), bits, signed)
         if operation in _NARROWING:
             return extend(self.value(operand), _NARROWING[operation], False)
-        return mixed(self.value(operand)) if self.type(data) == "Ity_I64" else RESULT
+        return self._computed(data)
 
     def _binary(self, data: Any) -> Expression:
         operation = data.op
@@ -206,9 +242,13 @@ class Operands:
             return (CONSTANT, 0)
         if operation == "Iop_Or64" and CONSTANT in (left[0], right[0]):
             return self._or(*((right, left[1]) if left[0] == CONSTANT else (left, right[1])))
-        if operation in ("Iop_Shl64", "Iop_Sar64", "Iop_Shr64"):
+        if operation in ("Iop_Shl64", "Iop_Sar64", "Iop_Shr64") and not self._is_of_vector(left):
             return shifted(operation, left, right)
-        return mixed(left, right)
+        return self._computed(data)
+
+    def _is_of_vector(self, operand: Expression) -> bool:
+        """Return whether an operand is a word of a vector: one that is cut into parts is put together again."""
+        return operand[0] == REGISTER and operand[1] in self._words_of_vectors
 
     def _or(self, operand: Expression, constant: int) -> Expression:
         if not constant:
@@ -223,38 +263,51 @@ class Operands:
             return (CONSTANT, 0)
         if data.op == "Iop_GetElem64x2":
             element = self._element(data.args[1])
-            return RESULT if element is None else self.vector(data.args[0])[element]
-        if data.op in _PRODUCTS:
-            return mixed(self.value(data.args[0]), self.value(data.args[1]))
+            return self._computed(data) if element is None else self.lanes(data.args[0])[element]
         if data.op in _NEUTRAL_ZERO and self.value(data.args[1]) == (CONSTANT, 0):
             return self.value(data.args[0])
-        return RESULT
+        return self._computed(data)
 
-    def vector(self, data: Any) -> tuple[Expression, Expression]:
-        """Return the low and the high half of an expression of 128 bits."""
+    def lanes(self, data: Any) -> tuple[Expression, ...]:
+        """Return the words of an expression of 128 or 256 bits, the lowest first."""
+        count = SIZES[self.type(data)] // _WORD
         if data.tag == "Iex_RdTmp":
-            return self._vectors.get(data.tmp, (RESULT, RESULT))
-        if data.tag == "Iex_Get":
-            first, second = self.read(data.offset, "Ity_I64"), self.read(data.offset + 8, "Ity_I64")
-            return (second, first) if self._machine.big_endian else (first, second)
-        if data.tag == "Iex_Load":
-            address = self.value(data.addr)
-            first, second = self.loaded(address, "Ity_I64"), self.loaded(moved(address, 8), "Ity_I64")
-            return (second, first) if self._machine.big_endian else (first, second)
-        if data.tag == "Iex_Unop" and data.op == "Iop_64UtoV128":
-            return self.value(data.args[0]), (CONSTANT, 0)
-        if data.tag == "Iex_Triop" and data.op == "Iop_SetElem64x2":
-            halves, element = list(self.vector(data.args[0])), self._element(data.args[1])
+            return self._vectors.get(data.tmp, (RESULT,) * count)
+        if data.tag == "Iex_Const":
+            return (RESULT,) * count
+        if data.tag in ("Iex_Get", "Iex_Load"):
+            if data.tag == "Iex_Get":
+                found = tuple(self.read(data.offset + _WORD * number, "Ity_I64") for number in range(count))
+            else:
+                address = self.value(data.addr)
+                found = tuple(self.loaded(moved(address, _WORD * number), "Ity_I64") for number in range(count))
+            return found[::-1] if self._machine.big_endian else found
+        if data.tag == "Iex_ITE":
+            pairs = zip(self.lanes(data.iftrue), self.lanes(data.iffalse))
+            return tuple(left if left == right else (CHOICE, left, right) for left, right in pairs)
+        known = self._moved_lanes(data) if data.tag != "Iex_GetI" else ((REGISTER, REST, 0),) * count
+        return known or (self._computed(data),) * count
+
+    def _moved_lanes(self, data: Any) -> tuple[Expression, ...]:
+        """Return the words of a vector that an operation only moves; none if it does anything else."""
+        operation, operands = getattr(data, "op", ""), data.args
+        if operation == "Iop_64UtoV128":
+            return self.value(operands[0]), (CONSTANT, 0)
+        if operation == "Iop_SetElem64x2":
+            halves, element = list(self.lanes(operands[0])), self._element(operands[1])
             if element is not None:
-                halves[element] = self.value(data.args[2])
-                return halves[0], halves[1]
-        if data.tag == "Iex_Binop":
-            if data.op == "Iop_64HLtoV128":
-                return self.value(data.args[1]), self.value(data.args[0])
-            if data.op in ("Iop_InterleaveLO64x2", "Iop_InterleaveHI64x2"):
-                half = data.op == "Iop_InterleaveHI64x2"
-                return self.vector(data.args[1])[half], self.vector(data.args[0])[half]
-        return RESULT, RESULT
+                halves[element] = self.value(operands[2])
+                return tuple(halves)
+        if operation in ("Iop_64HLtoV128", "Iop_64x4toV256"):
+            return tuple(self.value(operand) for operand in reversed(operands))
+        if operation == "Iop_V128HLtoV256":
+            return self.lanes(operands[1]) + self.lanes(operands[0])
+        if operation in ("Iop_V256toV128_0", "Iop_V256toV128_1"):
+            return self.lanes(operands[0])[2:] if operation.endswith("1") else self.lanes(operands[0])[:2]
+        if operation in ("Iop_InterleaveLO64x2", "Iop_InterleaveHI64x2"):
+            half = operation == "Iop_InterleaveHI64x2"
+            return self.lanes(operands[1])[half], self.lanes(operands[0])[half]
+        return ()
 
     def _element(self, data: Any) -> int | None:
         """Return the half of a vector with an element, 0 for the lower; ``None``: its number is not constant."""

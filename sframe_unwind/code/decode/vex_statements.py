@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from sframe_unwind.code.decode.folding import moved
+from sframe_unwind.code.decode.folding import mixed, moved, unknown
 from sframe_unwind.code.decode.instruction import (
     ADD,
     ANYTHING,
+    CHOICE,
+    COMPUTED,
+    CONSTANT,
+    EXTEND,
     HIGH,
     LOAD,
+    PAGE_RELATIVE,
     PARTLY,
     PC_RELATIVE,
     REGISTER,
+    REST,
     RESULT,
     Exit,
     Expression,
@@ -22,13 +28,17 @@ from sframe_unwind.code.decode.instruction import (
 )
 from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.decode.machines.base import writing
-from sframe_unwind.code.decode.vex_expressions import SIZES, Operands
+from sframe_unwind.code.decode.vex_expressions import IGNORED, SIZES, VECTORS, Operands
 
 PC = -1
 """The number of VEX's program counter, which an instruction sets at its end."""
 
-_HALF_WORD = 4
-"""Size in bytes."""
+_WORD, _HALF_WORD = 8, 4
+"""Sizes in bytes."""
+_NEVER_ADDRESS = (COMPUTED, CONSTANT, PC_RELATIVE, PAGE_RELATIVE, EXTEND)
+"""Kinds of expressions that are never an address in the frame."""
+_PLAIN = ("Iex_RdTmp", "Iex_Const")
+"""Arguments of helpers; others point to VEX's guest state."""
 _ENDS = {
     "Ijk_Boring": Kind.JUMP,
     "Ijk_Yield": Kind.JUMP,
@@ -106,19 +116,22 @@ class Translation:
     def _put(self, statement: Any) -> None:
         offset, data = statement.offset, statement.data
         kind = self._operands.type(data)
-        if kind == "Ity_V128":
-            first, second = self._operands.vector(data)
-            if self._machine.big_endian:
-                first, second = second, first
-            self._write(offset, first)
-            self._write(offset + 8, second)
-        elif kind in ("Ity_I64", "Ity_F64"):
-            self._write(offset, self._operands.value(data))
+        if SIZES.get(kind, _WORD) >= _WORD:
+            for place, value in enumerate(self._in_memory(data)):
+                self._write(offset + _WORD * place, value)
         elif not self._is_there(offset, kind, data):
             size = SIZES.get(kind, 8)
             for place in range(offset & ~7, offset + size, 8):
                 number = self._registers.get(place) if size < _HALF_WORD else None
                 self._write(place, RESULT if number is None else (PARTLY, self._operands.current(number)))
+
+    def _in_memory(self, data: Any) -> tuple[Expression, ...]:
+        """Return the words of an operand in the order in which memory has them."""
+        kind = self._operands.type(data)
+        if kind not in VECTORS:
+            return (self._operands.value(data),) * (SIZES.get(kind, _WORD) // _WORD)
+        found = self._operands.lanes(data)
+        return found[::-1] if self._machine.big_endian else found
 
     def _is_there(self, offset: int, kind: str, data: Any) -> bool:
         """Return whether a part of a register is written with its own value, as by `lr %r11,%r11` on s390x."""
@@ -126,52 +139,72 @@ class Translation:
         return value != RESULT and value == self._operands.read(offset, kind)
 
     def _put_any(self, statement: Any) -> None:
-        # An indexed write: to the x87 stack, which holds no value of interest.
+        # An indexed write: to the x87 stack.
         array = statement.descr
         end = array.base + array.nElems * SIZES.get(str(array.elemTy), 32)
         self._may_do_anything |= any(array.base - 8 < offset < end for offset in self._registers)
+        if SIZES.get(self._operands.type(statement.data), _WORD) >= _WORD:
+            self._write_rest(self._operands.value(statement.data))
 
     def _write(self, offset: int, value: Expression) -> None:
         number = self._registers.get(offset)
-        if number is not None:
+        if number is None:
+            self._write_rest(value)
+        elif number != IGNORED:
             self._operands.now[number] = value
             if number != PC:
                 self._puts.append((number, value))
+
+    def _write_rest(self, value: Expression) -> None:
+        """Write one of the registers that are not followed: all of them have one number."""
+        rest = (REGISTER, REST, 0)
+        if value[0] not in (*_NEVER_ADDRESS, REGISTER) or (value[0] == REGISTER and value != rest):
+            self._operands.now[REST] = value = (CHOICE, self._operands.current(REST), value)
+            self._puts.append((REST, value))
 
     def _store(self, statement: Any) -> None:
         self._stored(self._operands.value(statement.addr), statement.data)
 
     def _stored(self, address: Expression, data: Any) -> None:
-        kind = self._operands.type(data)
-        if kind == "Ity_V128":
-            first, second = self._operands.vector(data)
-            if self._machine.big_endian:
-                first, second = second, first
-            self._stores += [(address, 8, first), (moved(address, 8), 8, second)]
-        else:
-            size = SIZES.get(kind, 8)
-            value = self._operands.value(data)
-            # Barriers and stack probes write memory's own value back: lock orq $0,(%rsp).
-            if value != (LOAD, address, size, False):
-                self._stores.append((address, size, value if kind in ("Ity_I64", "Ity_F64") else RESULT))
+        size = SIZES.get(self._operands.type(data), _WORD)
+        # Barriers and stack probes write memory's own value back: lock orq $0,(%rsp).
+        if size < _WORD and self._operands.value(data) != (LOAD, address, size, False):
+            self._stores.append((address, size, RESULT))
+        words = self._in_memory(data) if size >= _WORD else ()
+        for number, value in enumerate(words):
+            place = moved(address, _WORD * number)
+            if value != (LOAD, place, _WORD, False):
+                self._stores.append((place, _WORD, value))
+
+    def _perhaps_stored(self, address: Expression, size: int, value: Expression) -> None:
+        """Note a store that depends on a condition: memory may keep its contents."""
+        kept = self._operands.kept(address, size)
+        self._stores.append((address, size, (CHOICE, value, kept) if size == _WORD else ANYTHING))
 
     def _store_guarded(self, statement: Any) -> None:
-        size = SIZES.get(self._operands.type(statement.data), 8)
-        self._stores.append((self._operands.value(statement.addr), size, ANYTHING))
+        address = self._operands.value(statement.addr)
+        for number, value in enumerate(self._in_memory(statement.data) or (RESULT,)):
+            size = min(SIZES.get(self._operands.type(statement.data), _WORD), _WORD)
+            self._perhaps_stored(moved(address, _WORD * number), size, value)
 
     def _load_guarded(self, statement: Any) -> None:
-        self._operands.temporaries[statement.dst] = ANYTHING
+        loaded = (LOAD, self._operands.value(statement.addr), _WORD, False)
+        self._operands.temporaries[statement.dst] = unknown(loaded, self._operands.value(statement.alt))
 
     def _compare_and_swap(self, statement: Any) -> None:
         self._swaps = True
         size, address = SIZES.get(self._operands.type(statement.dataLo), 8), self._operands.value(statement.addr)
-        if statement.dataHi is not None:
-            self._stores += [(address, size, ANYTHING), (moved(address, size), size, ANYTHING)]
-        elif self._operands.value(statement.dataLo) != (LOAD, address, size, False):
-            self._stores.append((address, size, ANYTHING))
-        self._operands.temporaries[statement.oldLo] = ANYTHING if size == 8 else RESULT
+        low, high = address, moved(address, size)
+        if self._machine.big_endian and statement.dataHi is not None:
+            low, high = high, low
+        operands = self._operands
+        operands.temporaries[statement.oldLo] = operands.kept(low, size)
         if statement.oldHi != 0xFFFFFFFF:
-            self._operands.temporaries[statement.oldHi] = ANYTHING
+            operands.temporaries[statement.oldHi] = operands.kept(high, size)
+        if statement.dataHi is not None or operands.value(statement.dataLo) != (LOAD, address, size, False):
+            self._perhaps_stored(low, size, operands.value(statement.dataLo))
+        if statement.dataHi is not None:
+            self._perhaps_stored(high, size, operands.value(statement.dataHi))
 
     def _load_linked(self, statement: Any) -> None:
         if statement.storedata is None:
@@ -179,27 +212,34 @@ class Translation:
                 self._operands.value(statement.addr), self._types.lookup(statement.result)
             )
         else:
-            # A conditional store may fail, and then stores nothing.
-            size = SIZES.get(self._operands.type(statement.storedata), 8)
-            self._stores.append((self._operands.value(statement.addr), size, ANYTHING))
+            # It may fail: nothing is stored then.
+            size = SIZES.get(self._operands.type(statement.storedata), _WORD)
+            address = self._operands.value(statement.addr)
+            self._perhaps_stored(address, size, self._operands.value(statement.storedata))
             self._operands.temporaries[statement.result] = RESULT
 
     def _dirty(self, statement: Any) -> None:
+        operands = [self._operands.value(one) for one in statement.args if getattr(one, "tag", "") in _PLAIN]
+        if statement.mFx in ("Ifx_Read", "Ifx_Modify"):
+            operands.append((LOAD, self._operands.value(statement.mAddr), max(statement.mSize, _WORD), False))
+        if statement.nFxState:
+            operands.append((REGISTER, REST, 0))
+        value = unknown(mixed(*operands), *operands)
         if statement.tmp != 0xFFFFFFFF:
-            self._operands.temporaries[statement.tmp] = RESULT
+            self._operands.temporaries[statement.tmp] = value
         if statement.mFx in ("Ifx_Write", "Ifx_Modify"):
             is_sized = not str(statement.cee.name).startswith(self._machine.unsized_helpers)
             size = statement.mSize if is_sized else ANYTHING
-            self._stores.append((self._operands.value(statement.mAddr), size, ANYTHING))
+            self._stores.append((self._operands.value(statement.mAddr), size, value))
         if statement.nFxState:
             # VEX declares which parts of its state a helper writes; pyvex has only their number.
             name, known = str(statement.cee.name), self._machine.helpers
             written = next((registers for start, registers in known.items() if name.startswith(start)), None)
             self._may_do_anything |= written is None
             vectors = self._machine.vex_vectors.values()
-            for number in (*(written or ()), *vectors, *(number + HIGH for number in vectors)):
-                self._operands.now[number] = ANYTHING
-                self._puts.append((number, ANYTHING))
+            for number in (*(written or ()), *vectors, *(number + HIGH for number in vectors), REST):
+                self._operands.now[number] = changed = unknown((REGISTER, number, 0), value)
+                self._puts.append((number, changed))
 
     def _exit(self, statement: Any) -> None:
         if statement.jumpkind in _SIGNALS:

@@ -11,14 +11,17 @@ from sframe_unwind.code.decode.instruction import (
     DIRECTION,
     INVERSE,
     REGISTER,
+    REST,
     SCALED,
     Condition,
     Exit,
     Expression,
     Instruction,
 )
+from sframe_unwind.code.decode.instruction import UNKNOWN as UNKNOWN_KIND
 from sframe_unwind.code.decode.machines import Machine
-from sframe_unwind.code.interpret.expressions import Expressions, ReadConstant, is_count
+from sframe_unwind.code.interpret.conditions import Conditions
+from sframe_unwind.code.interpret.expressions import SCATTERED, ReadConstant
 from sframe_unwind.code.interpret.reach import has_reach
 from sframe_unwind.code.interpret.stack_order import is_above, may_overlap, overlaps, with_top
 from sframe_unwind.code.interpret.state import Frame, State
@@ -47,9 +50,6 @@ from sframe_unwind.code.interpret.values import (
     plus,
 )
 
-BOUND = 3000
-"""A pseudo register of the interpretation: the greatest value of the operand that was last compared."""
-
 _WORD, _HALF_WORD = 8, 4
 _MAX_SLOTS = 256
 
@@ -65,7 +65,7 @@ class Written(NamedTuple):
     """Size in bytes."""
 
 
-class Evaluator(Expressions):
+class Evaluator(Conditions):
     """Executes instructions.
 
     :param read_constant: reads literal pools.
@@ -79,8 +79,8 @@ class Evaluator(Expressions):
         """Whether, since this was cleared, a value was stored over the return address."""
         self.written: set[Written] = set()
         """The stores, since this was cleared, above the frame and through pointers that the function got."""
-        self.compares_constants = False
-        """Whether conditions that compare two small constants are decided; otherwise, they may hold or not."""
+        self._return_slot = CFA, machine.ra_slot
+        self._passing = (*(number for number in machine.followed if number not in machine.preserved), REST, SCATTERED)
 
     def apply(self, instruction: Instruction, state: State, pc: int) -> None:
         """Execute an instruction: change the state before it to the state after it."""
@@ -105,13 +105,18 @@ class Evaluator(Expressions):
                 if address[0] == SCALED and place[0] == STACK_BASE:
                     # The distance of the base from the CFA is not constant itself: assume any number of bytes there.
                     place, extent = value(address[1], state, pc), UNKNOWN
-                self._fill(address, place, extent, state)
+                self._fill(address, place, extent, value(expression, state, pc), state)
                 continue
             place = value(address, state, pc)
             known = self._saved_at(address, place, size, state)
-            self._store(place, size, value(expression, state, pc), state)
-            for slot in known:
-                state.slots[slot] = UNKNOWN
+            stored = value(expression, state, pc)
+            may_be_kept = expression[0] == UNKNOWN_KIND
+            before = {slot: state.slots[slot] for slot in known}
+            self._store(place, size, stored, state, may_be_kept)
+            for slot, held in before.items():
+                state.slots[slot] = self._either(held, stored)
+            if has_reach(place) or is_open(place[0]):
+                self._scatter(stored, state)
         if puts:
             self._put(puts, state, pc)
 
@@ -125,6 +130,18 @@ class Evaluator(Expressions):
         if instruction.puts or instruction.stores:
             self.apply(instruction, state, pc)
         return state
+
+    def _either(self, held: Value, stored: Value) -> Value:
+        """Return what a slot may hold that a value may have been stored to."""
+        merged = self._frame.merge(held, stored)
+        if not self._may_be_address(merged):
+            return UNKNOWN
+        return self._reaches.with_reach(UNKNOWN_BASE, self._reaches.of(merged))
+
+    def _scatter(self, value: Value, state: State) -> None:
+        """Note a value that was stored at an unknown place, if it is an address of a saved register."""
+        if self._reaches.leads_to_saved(value, state.slots, self._leaking):
+            state.registers[SCATTERED] = self._frame.merge(state.registers.get(SCATTERED, OTHER), value)
 
     def _put(self, puts: list[tuple[int, Value]], state: State, pc: int) -> None:
         registers = state.registers
@@ -172,8 +189,8 @@ class Evaluator(Expressions):
             return reached
         return reached + [slot for slot in state.slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]
 
-    def _fill(self, expression: Expression, address: Value, size: Value, state: State) -> None:
-        """Mark the slots as unknown that a store may overwrite whose size is an expression.
+    def _fill(self, expression: Expression, address: Value, size: Value, value: Value, state: State) -> None:
+        """Overwrite a number of bytes that a register has.
 
         A store of unknown size is assumed to end within the object at its address, as a store with an index is.
         """
@@ -184,9 +201,10 @@ class Evaluator(Expressions):
         is_unbounded = size[0] == UNKNOWN_BASE
         if not (size[0] < 0 or (size[0] == NUMBER and size[1] >= 0)):
             size = NUMBER, _WORD
-        for slot in state.slots:
+        for slot, held in state.slots.items():
             if expression == ANYTHING or self._is_filled(slot, address, size, is_unbounded, state):
-                state.slots[slot] = UNKNOWN
+                state.slots[slot] = self._either(held, value)
+        self._scatter(value, state)
 
     def _is_filled(self, slot: Slot, address: Value, size: Value, is_unbounded: bool, state: State) -> bool:
         """Return whether a store of a number of bytes, or of vector lengths, may overwrite a slot."""
@@ -204,7 +222,11 @@ class Evaluator(Expressions):
     def _is_by_frame(self, address: Expression) -> bool:
         return address[0] == REGISTER and address[1] in (self._frame.sp, self._frame.fp)
 
-    def _store(self, address: Value, size: int, value: Value, state: State) -> None:
+    def _store(self, address: Value, size: int, value: Value, state: State, may_be_kept: bool) -> None:
+        """Store a value.
+
+        :param may_be_kept: the store may leave what was there.
+        """
         slots = state.slots
         base, offset = address
         if ENTRY <= base < SYMBOL:
@@ -219,16 +241,23 @@ class Evaluator(Expressions):
         if slots and (size != _WORD or offset % _WORD):
             for slot in [slot for slot in slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]:
                 if value[0] == UNKNOWN_BASE:
-                    slots[slot] = UNKNOWN  # the store depends on a condition
+                    slots[slot] = self._either(slots[slot], value)  # stored on a condition
                 elif size < _HALF_WORD:
                     slots[slot] = self._altered(slots[slot])
                 else:
                     del slots[slot]
+        if offset % _WORD:
+            self._scatter(value, state)
+        if size > _WORD and self._may_be_address(value):
+            for at in range(-offset % _WORD, size - _WORD + 1, _WORD):
+                slots[base, offset + at] = self._either(slots.get((base, offset + at), OTHER), value)
         if size != _WORD:
             return
+        if may_be_kept and address in slots:
+            value = self._either(slots[address], value)
         if not self._frame.is_followed(value[0]):
             old = slots.pop(address, None)
-            if old in (self._frame.return_address, SIGNED, SIGNED_BY_B):
+            if old in (self._frame.return_address, SIGNED) or (old == UNKNOWN and address == self._return_slot):
                 slots[address] = REPLACED
                 self.has_replaced = True
         elif len(slots) < _MAX_SLOTS:
@@ -249,6 +278,7 @@ class Evaluator(Expressions):
         """
         preserved, is_tracked = self._machine.preserved, self._frame.is_tracked
         registers = state.registers
+        self._pass_addresses(state)
         for register, (base, _) in registers.items():
             if register == DIRECTION:
                 registers[register] = number(1)
@@ -257,14 +287,27 @@ class Evaluator(Expressions):
                     registers[register] = UNKNOWN
             elif register == self._frame.ra or not is_tracked(base):
                 registers[register] = OTHER
-            elif changed is None or register in changed:
+            elif register != SCATTERED and (changed is None or register in changed):
                 registers[register] = CLOBBERED
         sp = registers[self._frame.sp]
         first, end = self._machine.callee_area
         for slot in state.slots:
             above = slot[1] - sp[1]
             if above < 0 or first <= above < end if slot[0] == sp[0] else not is_above(state.tops, slot, sp):
-                state.slots[slot] = UNKNOWN
+                state.slots[slot] = self._either(state.slots[slot], OTHER)
+
+    def _pass_addresses(self, state: State) -> None:
+        """Let a callee overwrite the saved registers of which it may get an address, in a register or in memory.
+
+        An address that was computed in a way that is not followed mostly is a number.
+        """
+        slots, registers = state.slots, state.registers
+        passed = {registers[number] for number in self._passing if number in registers}.union(slots.values())
+        addresses = [value for value in passed if on_stack(value[0]) or self._reaches.is_limited(value)]
+        saved = [slot for slot, held in slots.items() if held[0] in self._leaking] if addresses else ()
+        for slot in saved:
+            if any(self._reaches.overlaps(value, _WORD, slot) for value in addresses):
+                slots[slot] = UNKNOWN
 
     def store_in_callee(self, stores: Iterable[Written], state: State) -> None:
         """Change a state by the stores of a callee above its frame, and through pointers that it gets."""
@@ -275,7 +318,7 @@ class Evaluator(Expressions):
             )
             for slot in state.slots if on_stack(place[0]) else ():
                 if slot[0] == place[0] and place[1] - _WORD < slot[1] < place[1] + size:
-                    state.slots[slot] = UNKNOWN
+                    state.slots[slot] = self._either(state.slots[slot], OTHER)
 
     def move_sp(self, by: int | None, state: State, pc: int) -> None:
         """Move the stack pointer up; ``None``: it becomes unknown."""
@@ -295,65 +338,3 @@ class Evaluator(Expressions):
             self.apply(instruction, state, pc)
         relation, left, right, operation = condition
         return self.holds(Condition(INVERSE[relation], left, right, operation), before, state, pc)
-
-    def holds(self, condition: Condition | None, before: State, after: State, pc: int) -> bool:
-        """Return whether a condition can hold; if so, record its consequences in the state after the instruction."""
-        if condition is None:
-            return True
-        if not self._is_possible(condition, before, after, pc):
-            return False
-        bound = self._bound(condition, before, pc)
-        if bound is not None:
-            after.registers[BOUND] = (NUMBER, bound)
-        return True
-
-    def _is_possible(self, condition: Condition, before: State, after: State, pc: int) -> bool:
-        """Return whether a condition can hold; if so, replace the stack pointer by the value that follows from it."""
-        if condition.relation not in ("==", "!=") or not self._compares(condition, before, pc, equality=True):
-            return True
-        left, right = self.value(condition.left, before, pc), self.value(condition.right, before, pc)
-        if self.compares_constants and condition.operation is not None and is_count(left) and is_count(right):
-            _, operation = self.value(condition.operation, before, pc)
-            is_equal = not (left[1] ^ right[1]) & (1 << self._machine.comparisons[operation]) - 1
-            return is_equal == (condition.relation == "==")
-        # Loops that probe the stack compare the stack pointer.  Other comparisons may be of values that were loaded
-        # from the stack, where a call may have changed them.
-        if before.registers[self._frame.sp] not in (left, right):
-            return True
-        if left[0] == right[0] and on_stack(left[0]):
-            return (left[1] == right[1]) == (condition.relation == "==")
-        if condition.relation == "==":
-            if left[0] >= SYMBOL and is_open(left[0]) and right[0] == CFA:
-                _substitute(after, left[0], (CFA, right[1] - left[1]))
-            elif right[0] >= SYMBOL and is_open(right[0]) and left[0] == CFA:
-                _substitute(after, right[0], (CFA, left[1] - right[1]))
-        return True
-
-    def _bound(self, condition: Condition, state: State, pc: int) -> int | None:
-        """Return the greatest value that a condition permits for its operand; ``None``: it has no limit."""
-        relation = condition.relation
-        if relation not in ("<", "<=") or not self._compares(condition, state, pc, equality=False):
-            return None
-        base, limit = self.value(condition.right, state, pc)
-        return limit - (relation == "<") if base == NUMBER and limit >= 0 else None
-
-    def _compares(self, condition: Condition, state: State, pc: int, equality: bool) -> bool:
-        if condition.operation is None:
-            return True
-        wanted = self._machine.comparisons if equality else self._machine.unsigned_comparisons
-        base, operation = self.value(condition.operation, state, pc)
-        return base == NUMBER and operation in wanted
-
-
-def _substitute(state: State, base: int, value: Value) -> None:
-    """Replace a name by its value, which is now known."""
-    state.tops = with_top({**state.tops, base: value}, base, None)
-    for register, known in state.registers.items():
-        if known[0] == base:
-            state.registers[register] = plus(value, known[1])
-    for slot, known in list(state.slots.items()):
-        if known[0] == base:
-            state.slots[slot] = known = plus(value, known[1])
-        if slot[0] == base:
-            del state.slots[slot]
-            state.slots[value[0], value[1] + slot[1]] = known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Callable, Union
 
 from sframe_unwind.code.decode.instruction import (
@@ -27,6 +28,7 @@ from sframe_unwind.code.decode.instruction import (
     SUBTRACT,
     Expression,
 )
+from sframe_unwind.code.decode.instruction import UNKNOWN as UNKNOWN_KIND
 from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.image.jump_tables import Entries, Entry
 from sframe_unwind.code.interpret.reach import ANYWHERE, has_reach, indexed
@@ -69,6 +71,8 @@ _MIN_ADDRESS = 0x1000
 _MIN_KERNEL_ADDRESS = 1 << 30
 """The least distance from 0 of a kernel address, which is negative as a signed number."""
 _BITS_OF_BYTE = 8
+SCATTERED = 3001
+"""A pseudo register of the interpretation: the addresses of saved registers that were stored at an unknown place."""
 _LOW_HALF = (1 << 32) - 1
 
 
@@ -123,6 +127,8 @@ class Expressions:
             values = [self.value(operand, state, pc) for operand in expression[1]]
             if any(map(self._is_surely_address, values)):
                 return ANYWHERE
+            if any(map(has_reach, values)):
+                return self._indexed(UNKNOWN_BASE, *values)
             return UNKNOWN if any(self._frame.is_tracked(base) for base, _ in values) else OTHER
         if kind == CHOICE:
             left, right = self.value(expression[1], state, pc), self.value(expression[2], state, pc)
@@ -151,7 +157,13 @@ class Expressions:
             return self._frame.return_address if value[0] == SIGNED_BASE else value
         if kind == SCALED:
             return self._scaled(self.value(expression[1], state, pc), expression[2])
+        if kind == UNKNOWN_KIND:
+            return self._one_of([self.value(operand, state, pc) for operand in expression[1:]])
         return UNKNOWN
+
+    def _one_of(self, values: Sequence[Value]) -> Value:
+        """Return any value that, if it is an address in the frame, is near one of some values."""
+        return self._indexed(UNKNOWN_BASE, *values) if any(map(self._may_be_address, values)) else UNKNOWN
 
     def _scaled(self, value: Value, count: int) -> Value:
         """Return what is known of a value plus some vector lengths."""
@@ -170,12 +182,10 @@ class Expressions:
         return ALTERED if value[0] != UNKNOWN_BASE and self._frame.is_tracked(value[0]) else OTHER
 
     def _opaque(self, value: Value) -> Value:
-        """Return the abstract value of a result that was computed from a value in a way that is not followed."""
-        return ANYWHERE if self._is_surely_address(value) else self._part(value)
-
-    def _part(self, value: Value) -> Value:
-        """Return the abstract value of a result from which the value cannot be computed back."""
-        return UNKNOWN if self._frame.is_tracked(value[0]) else OTHER
+        """Return the knowledge about a result that was computed from a value."""
+        if self._is_surely_address(value):
+            return ANYWHERE
+        return self._indexed(UNKNOWN_BASE, value) if has_reach(value) else self._part(value)
 
     def _is_surely_address(self, value: Value) -> bool:
         """Return whether a value is an address in the frame, or was computed from one in a way that is not followed.
@@ -183,6 +193,10 @@ class Expressions:
         If the value is one of several, of which one is an address, it is mostly a number where it is computed with.
         """
         return self._is_address(value[0]) or (value[1] == ANYWHERE[1] and has_reach(value))
+
+    def _part(self, value: Value) -> Value:
+        """Return the knowledge about a result from which a value cannot be found again as an address."""
+        return UNKNOWN if self._frame.is_tracked(value[0]) else OTHER
 
     def _may_be_address(self, value: Value) -> bool:
         return self._is_address(value[0]) or has_reach(value)
@@ -203,14 +217,15 @@ class Expressions:
         base, offset = address
         if base == OTHER_BASE or ENTRY <= base < SYMBOL:
             return UNKNOWN if state.leaked and size == _WORD else OTHER
+        if size > _WORD:
+            return self._load_words(address, size, state)
         if on_stack(base):
             if size != _WORD:
                 return OTHER
+            if offset % _WORD:
+                return self._load_across(address, state)
             held = state.slots.get(address)
-            if held is None:
-                may_be_held = state.leaked or is_open(base) or (state.moved and state.may_hold(address))
-                return UNKNOWN if may_be_held else OTHER
-            return held
+            return self._absent(address, state) if held is None else held
         if base == TABLE_BASE:
             return JUMP_ENTRY, self.entries.number(Entry(offset, size, signed))
         if base == JUMP_ENTRY and self.entries[offset].base is not None:
@@ -222,11 +237,33 @@ class Expressions:
             if found is not None:
                 return number(found - (1 << 8 * size) if signed and found >> (8 * size - 1) else found)
         if base in (UNKNOWN_BASE, STACK_BASE) and size == _WORD:
-            held = UNKNOWN
+            held = self._frame.merge(UNKNOWN, state.registers.get(SCATTERED, UNKNOWN))
             for value in self._reaches.may_load(address, state.slots, self._leaking) if has_reach(address) else ():
                 held = self._reaches.merged(UNKNOWN_BASE, held, value)
             return held
         return UNKNOWN if state.leaked and size == _WORD else OTHER
+
+    def _absent(self, address: Value, state: State) -> Value:
+        """Return what a word on the stack may be that is no slot."""
+        stored = state.registers.get(SCATTERED)
+        may_be_held = state.leaked or is_open(address[0]) or (state.moved and state.may_hold(address))
+        return (UNKNOWN if may_be_held else OTHER) if stored is None else stored
+
+    def _load_across(self, address: Value, state: State) -> Value:
+        """Return what is known of a word that is not at a multiple of its size: it may have parts of two slots."""
+        held = state.slots.get(address)
+        if held is not None:
+            return held
+        base, offset = address
+        slots = range(offset - _WORD + 1, offset + _WORD)
+        if any(self._may_be_address(state.slots.get((base, at), OTHER)) for at in slots):
+            return ANYWHERE
+        return self._absent(address, state)
+
+    def _load_words(self, address: Value, size: int, state: State) -> Value:
+        """Return what any word may be that is loaded with others."""
+        words = [self._load(plus(address, at), _WORD, False, state) for at in range(0, size, _WORD)]
+        return self._one_of(words)
 
     def _add(self, left: Value, right: Value) -> Value:
         if left[0] == NUMBER:
@@ -265,7 +302,11 @@ class Expressions:
         if right[0] < 0:
             return plus(self._scaled(left, -(length_count(right[0]) or 0)), -right[1])
         if self._may_be_address(right):
-            return ANYWHERE if left[0] == NUMBER else self._part(right)  # a negative address is one when it is negated
+            # A negative address is one when it is negated, or subtracted from the same number.
+            if left[0] == NUMBER:
+                return ANYWHERE
+            is_distance = self._may_be_address(left) and not self._is_surely_address(left)
+            return self._part(right) if is_distance else self._indexed(UNKNOWN_BASE, left, right)
         if UNKNOWN_BASE in (left[0], right[0]):
             return self._indexed(UNKNOWN_BASE, left)
         if self._is_address(left[0]) and not self._frame.is_tracked(right[0]):
@@ -296,7 +337,8 @@ class Expressions:
         :param most: maximum number of bytes by which it is below; 0: by an index.
         """
         top = top_number(value) if value[0] == STACK_BASE else self._bounds.number(value)
-        return with_top_number((STACK_BASE, self._reaches.moved(value, -most, 0)[1]), top)
+        below = self._reaches.moved(value, -most, 0) if most else self._indexed(STACK_BASE, value)
+        return with_top_number((STACK_BASE, below[1]), top)
 
     def _shift(self, value: Value, bits: int) -> Value:
         base, offset = value

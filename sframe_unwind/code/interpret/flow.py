@@ -9,10 +9,10 @@ from sframe_unwind.code.image.jump_tables import Entry, Targets
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.code.interpret.blocks import Blocks, Budget, GivenUp
 from sframe_unwind.code.interpret.calls import Calls
+from sframe_unwind.code.interpret.conditions import BOUND
 from sframe_unwind.code.interpret.effects import Effects
 from sframe_unwind.code.interpret.elsewhere import Elsewhere
 from sframe_unwind.code.interpret.ends import Ends
-from sframe_unwind.code.interpret.evaluation import BOUND
 from sframe_unwind.code.interpret.program import Program
 from sframe_unwind.code.interpret.run import Prover, Run, address_of
 from sframe_unwind.code.interpret.state import State

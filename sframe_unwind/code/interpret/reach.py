@@ -125,8 +125,9 @@ class Reaches:
     def may_load(self, value: Value, slots: Mapping[Slot, Value], saved: Collection[int]) -> list[Value]:
         """Return the values that a load of a word at an address may give.
 
-        With an index, it may give the value of any slot of the object at the address.  The object is assumed to have
-        the slots that follow each other around the address, up to a saved register.
+        By an index, it may be from any slot of the object at the address: of the slots that follow each other there,
+        up to a saved register.  How far the object goes beyond a slot without a value of interest is not known: an
+        address of a saved register may also be from there, up to the next saved register.
 
         :param saved: the bases of the values of saved registers.
         """
@@ -134,11 +135,41 @@ class Reaches:
         if reach is None:
             return list(slots.values())
         objects = [(one.base, *_object(one, slots, saved)) for one in reach]
-        return [
+        found = [
             held
             for (base, offset), held in slots.items()
             if any(base == one and low < offset < high for one, low, high in objects)
         ]
+        beyond = self._leading_to_saved(slots, saved) if any(one.by_index for one in reach) else []
+        return found + [
+            slots[slot] for slot in beyond if any(_is_before_saved(one, slot, slots, saved) for one in reach)
+        ]
+
+    def _leading_to_saved(self, slots: Mapping[Slot, Value], saved: Collection[int]) -> list[Slot]:
+        """Return the slots that hold an address of a saved register, as far as is known."""
+        known = [(slot, held) for slot, held in slots.items() if on_stack(held[0]) or self.is_limited(held)]
+        return [slot for slot, held in known if self.leads_to_saved(held, slots, saved)]
+
+    def is_limited(self, value: Value) -> bool:
+        """Return whether a value is not exactly known, but where in the frame it may be."""
+        return has_reach(value) and self.of(value) is not None
+
+    def leads_to_saved(self, value: Value, slots: Mapping[Slot, Value], saved: Collection[int]) -> bool:
+        """Return whether a value may be an address of a slot with a saved register.
+
+        :param saved: the bases of the values of saved registers.
+        """
+        if not (on_stack(value[0]) or has_reach(value)):
+            return False
+        return any(held[0] in saved and self.overlaps(value, _WORD, slot) for slot, held in slots.items())
+
+
+def _is_before_saved(one: Range, slot: Slot, slots: Mapping[Slot, Value], saved: Collection[int]) -> bool:
+    """Return whether no saved register is between the address of an object and a slot."""
+    if not one.by_index or one.base != slot[0]:
+        return False
+    low, high = min(one.first, slot[1]), max(one.last, slot[1])
+    return not any(base == one.base and low <= at <= high and held[0] in saved for (base, at), held in slots.items())
 
 
 def indexed(reach: Reach) -> Reach:

@@ -37,6 +37,7 @@ from sframe_unwind.code.interpret.values import (
     is_scaled,
     joined,
     number,
+    plus,
     with_top_number,
 )
 
@@ -74,6 +75,19 @@ class State:
             for slot in self.slots
             if slot[0] != address[0]
         )
+
+    def substitute(self, base: int, value: Value) -> None:
+        """Replace the name of a stack pointer by its value, which is now known."""
+        self.tops = with_top({**self.tops, base: value}, base, None)
+        for register, known in self.registers.items():
+            if known[0] == base:
+                self.registers[register] = plus(value, known[1])
+        for slot, known in list(self.slots.items()):
+            if known[0] == base:
+                self.slots[slot] = known = plus(value, known[1])
+            if slot[0] == base:
+                del self.slots[slot]
+                self.slots[value[0], value[1] + slot[1]] = known
 
     def copy(self) -> State:
         """Return a copy that can be changed independently."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from sframe_unwind.arch import Arch, aarch64
+from sframe_unwind.code.decode.folding import mixed, unknown
 from sframe_unwind.code.decode.instruction import (
     ANYTHING,
     CC_LEFT,
@@ -16,6 +17,7 @@ from sframe_unwind.code.decode.instruction import (
     EVERYWHERE,
     HIGH,
     REGISTER,
+    REST,
     RESULT,
     SIGN,
     STRIP,
@@ -118,7 +120,6 @@ _TAGGING = ("stg", "st2g")
 """Those among them that do not change the memory itself."""
 _COPYING = re.compile(r"cpyf?[pme]|setg?[pme]")
 """Mnemonics of instructions that copy and fill memory, which QEMU does not know yet."""
-_MOVING_PARTS = re.compile(r"\w+n2$|ins$|f?mov|ext$|zip|uzp|trn|tb[lx]$|dup$|orr$|eor$|and$|bi[cft]$|bsl$")
 _SECURE = ("hvc", "smc")
 _CALL_CLOBBERED = tuple(range(18))
 
@@ -177,8 +178,9 @@ def _stores(found: Disassembled, bases: set[int], is_scalable: bool) -> tuple[St
     mnemonic = found.mnemonic
     if mnemonic.startswith(_SAME_MEMORY) or mnemonic in _TAGGING:
         return ()
-    if not bases and (found.memory or mnemonic.startswith("st")):
-        return (ELSEWHERE,)  # a vector of addresses
+    if not bases and (found.memory or mnemonic.startswith("st")):  # a vector of addresses
+        words = [(REGISTER, number, 0) for _, _, registers in found.memory for number in registers]
+        return ((mixed(*words, (REGISTER, REST, 0)), ANYTHING, ANYTHING),)
     addresses = [address for address, _, _ in found.memory if address is not None]
     is_sized = not is_scalable and "], " not in found.operands
     if not is_sized or len(addresses) < len(found.memory):
@@ -235,7 +237,7 @@ def _system(word: int) -> Instruction | None:
     """Return the effects of an instruction that concerns the processor, which VEX knows incompletely."""
     register = word & 0x1F
     if word >> 20 == 0xD53:  # mrs; of some system registers VEX has nothing, or another value
-        read = ((register, RESULT),) if register != _ZERO else ()
+        read = ((register, unknown((REGISTER, REST, 0))),) if register != _ZERO else ()
         return Instruction(
             size=4, kind=Kind.NEXT, puts=(*read, (CC_OPERATION, ANYTHING)), stores=(), exits=(), target=None
         )
@@ -339,8 +341,6 @@ def _machine(arch: Arch) -> Machine:
         objdump_text=_objdump_text,
         reference=_reference,
         disassembler=("CS_ARCH_ARM64", "CS_MODE_ARM"),
-        moves_parts=_MOVING_PARTS.match,
-        directive_name=_directive_name,
         has_access=True,
         plt_entry_sizes=(16, 24),
     )

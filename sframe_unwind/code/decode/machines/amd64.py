@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from sframe_unwind.arch import amd64
 from sframe_unwind.code.decode.instruction import (
     ADD,
-    ANYTHING,
     CC_LEFT,
     CC_OPERATION,
     CC_RIGHT,
@@ -22,6 +20,7 @@ from sframe_unwind.code.decode.instruction import (
     RESULT,
     SHIFT_LEFT,
     SUBTRACT,
+    Expression,
     Instruction,
     Kind,
     Store,
@@ -104,9 +103,6 @@ _SEGMENT_STACK = (0xA0, 0xA1, 0xA8, 0xA9)
 """``push %fs``, ``pop %fs``, ``push %gs``, ``pop %gs``, after 0f"""
 _BIT_TESTS = (0xA3, 0xAB, 0xB3, 0xBB)
 """``bt``, ``bts``, ``btr``, ``btc``"""
-_MOVING_PARTS = re.compile(
-    r"v?(p?insr|insert|p?blend|perm|p?shuf|p?unpck|palignr|ps[lr]ldq|extract|broadcast|mov|p?(and|or|xor))"
-)
 
 
 def _sizes(_code: bytes, _at: int) -> Sequence[int]:
@@ -149,10 +145,21 @@ def _repeated(size: int, opcode: int, each: int) -> Instruction:
     :param each: the size in bytes of each word that is stored.
     """
     length = (SHIFT_LEFT, (REGISTER, RCX, 0), each.bit_length() - 1)
-    moved = (RCX, RDI, RSI) if opcode in _COPYING else (RCX, RDI)
+    pointers = (RDI, RSI) if opcode in _COPYING else (RDI,)
     first = (REGISTER, RDI, 0)
     place = (DIRECTED, first, (ADD, (SUBTRACT, first, length), (CONSTANT, each)))
-    return writing(size, moved, ((place, length, ANYTHING),))
+    value: Expression = (REGISTER, RAX, 0) if each == 8 else RESULT
+    if opcode in _COPYING:
+        value = (LOAD, (ADD, (REGISTER, RSI, 0), RESULT), 8, False)
+    puts = [(number, _advanced((REGISTER, number, 0), length)) for number in pointers]
+    puts.append((RCX, RESULT))
+    return Instruction(
+        size=size, kind=Kind.NEXT, puts=tuple(puts), stores=((place, length, value),), exits=(), target=None
+    )
+
+
+def _advanced(pointer: Expression, length: Expression) -> Expression:
+    return (DIRECTED, (ADD, pointer, length), (SUBTRACT, pointer, length))
 
 
 def _prefixes(raw: bytes) -> tuple[int, int, bool]:
@@ -332,8 +339,6 @@ MACHINE = Machine(
     objdump_text=objdump_text,
     reference=reference,
     disassembler=("CS_ARCH_X86", "CS_MODE_64"),
-    moves_parts=_MOVING_PARTS.match,
-    directive_name=named(amd64.ARCH, "%"),
     has_access=True,
     plt_entry_sizes=(16,),
 )

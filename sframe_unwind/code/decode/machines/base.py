@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Callable, NamedTuple
 
 from sframe_unwind.arch import Arch
+from sframe_unwind.code.decode.folding import unknown
 from sframe_unwind.code.decode.instruction import (
     ANYTHING,
     CC_LEFT,
@@ -16,6 +17,7 @@ from sframe_unwind.code.decode.instruction import (
     HIGH,
     PC_RELATIVE,
     REGISTER,
+    REST,
     Condition,
     Exit,
     Expression,
@@ -158,10 +160,6 @@ Such a call leaves its return address in another register than the ABI's: ``bras
     computes from its own; ``None``: it has no such operand."""
     disassembler: tuple[str, str]
     """Names of capstone's constants for architecture and mode."""
-    moves_parts: Callable[[str], object]
-    """Returns whether a mnemonic of capstone is that of an instruction that moves elements of vector registers."""
-    directive_name: Callable[[int], str]
-    """Returns a register as ``.cfi_*`` directives of GNU as have it."""
     has_access: bool
     """Whether capstone knows which operands an instruction writes."""
     plt_entry_sizes: tuple[int, ...]
@@ -170,12 +168,17 @@ Such a call leaves its return address in another register than the ABI's: ``bras
     @property
     def followed(self) -> tuple[int, ...]:
         """All registers that can hold a value of interest."""
+        return (*self.general, *self.words_of_vectors)
+
+    @property
+    def words_of_vectors(self) -> tuple[int, ...]:
+        """The numbers of both words of each followed vector register."""
         vectors = self.vex_vectors.values()
-        return (*self.general, *vectors, *(number + HIGH for number in vectors))
+        return (*vectors, *(number + HIGH for number in vectors))
 
     def anything(self, size: int) -> Instruction:
         """Return an instruction with any effect except a jump."""
-        return writing(size, (*self.followed, CC_OPERATION, CC_LEFT, CC_RIGHT, DIRECTION), (EVERYWHERE,))
+        return writing(size, (*self.followed, REST, CC_LEFT, CC_RIGHT, DIRECTION), (EVERYWHERE,))
 
 
 def named(arch: Arch, prefix: str = "") -> Callable[[int], str]:
@@ -248,8 +251,12 @@ def trap(size: int) -> Instruction:
 
 
 def writing(size: int, registers: Iterable[int] = (), stores: tuple[Store, ...] = ()) -> Instruction:
-    """Return an instruction that writes unknown values to registers and the condition code, and that stores."""
-    written = dict.fromkeys((*registers, CC_OPERATION), ANYTHING)
+    """Return an instruction that writes unknown values to registers and the condition code, and that stores.
+
+    An address in a register may stay there, or advance.
+    """
+    written = {number: unknown((REGISTER, number, 0)) for number in registers}
+    written[CC_OPERATION] = ANYTHING
     return Instruction(size=size, kind=Kind.NEXT, puts=tuple(written.items()), stores=stores, exits=(), target=None)
 
 

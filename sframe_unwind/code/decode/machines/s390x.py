@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from sframe_unwind.arch import s390x
+from sframe_unwind.code.decode.folding import add, mixed
 from sframe_unwind.code.decode.instruction import (
     ANYTHING,
     CC_LEFT,
@@ -13,9 +14,11 @@ from sframe_unwind.code.decode.instruction import (
     CC_RIGHT,
     CONSTANT,
     HIGH,
+    LOAD,
     PC_RELATIVE,
     REGISTER,
     Exit,
+    Expression,
     Instruction,
     Kind,
 )
@@ -27,7 +30,7 @@ from sframe_unwind.code.decode.machines.base import (
     call,
     conditional_jump,
     jump,
-    named,
+    signed,
     trap,
     writing,
 )
@@ -46,6 +49,8 @@ _RELATIONS = {8: "==", 6: "!=", 4: "<", 2: ">", 12: "<=", 10: ">="}
 _V0 = 16
 _VECTOR_SIZE = 16
 """Size in bytes."""
+_REVERSE, _LOAD_REVERSED, _STORE_REVERSED = b"\xb9\x0f", b"\x0f", b"\x2f"
+"""The first bytes of ``lrvgr``; the last of ``lrvg`` and ``strvg``."""
 _JUMPING = {0x44: 4, 0x45: 4, 0x05: 2, 0x0B: 2, 0x0C: 2}
 """First bytes and sizes of ``ex``, ``bal``, ``balr``, ``bsm`` and ``bassm``, which may continue anywhere."""
 _CANNOT_BE, _ALWAYS = 1, 15
@@ -57,7 +62,6 @@ _FLOATING = (0xB3, 0xED, 0xE7)
 _COMPARING = ("kdb", "keb", "cdb", "ceb", "tceb", "tcdb", "tcxb")
 _FROM_FLOATING = ("esdtr", "esxtr", "eedtr", "eextr")
 """Instructions that extract a part of a decimal floating-point number."""
-_MOVING_PARTS = re.compile(r"v(lvg|mr|pk|sel|rep|perm|pd|sld|le|lr|[nox]c?$|s[lr][lba]b?$)")
 _HARMLESS = ("tend", "tabort", "ppa", "etnd", "ecag", "pfd", "pfdrl", "niai", "bpp", "bprp")
 
 
@@ -116,10 +120,35 @@ def _special(raw: bytes) -> Instruction | None:
         base, displacement = raw[2] >> 4, (raw[2] & 0xF) << 8 | raw[3]
         address = (REGISTER, base, displacement) if base else (CONSTANT, displacement)
         return writing(6, (), ((address, (CONSTANT, _VECTOR_SIZE), ANYTHING),))
-    found = storage_to_storage(raw) or _branch(raw)
+    found = _reversed(raw) or storage_to_storage(raw) or _branch(raw)
     if found is not None:
         return found
     return trap(2) if raw[:1] == b"\0" and len(raw) > 1 else None  # compilers' traps jump to it
+
+
+def _reversed(raw: bytes) -> Instruction | None:
+    """Return an instruction that reverses the bytes of a word: VEX has one operation for each byte."""
+    if raw[:2] == _REVERSE and len(raw) >= 4:
+        return Instruction(
+            size=4,
+            kind=Kind.NEXT,
+            puts=((raw[3] >> 4, mixed((REGISTER, raw[3] & 0xF, 0))),),
+            stores=(),
+            exits=(),
+            target=None,
+        )
+    if raw[:1] != b"\xe3" or raw[5:6] not in (_LOAD_REVERSED, _STORE_REVERSED):
+        return None
+    distance = signed(raw[4] << 12 | (raw[2] & 0xF) << 8 | raw[3], 20)
+    index, base, register = raw[1] & 0xF, raw[2] >> 4, raw[1] >> 4
+    address: Expression = (REGISTER, base, distance) if base else (CONSTANT, distance)
+    if index:
+        address = add((REGISTER, index, 0), address)
+    if raw[5:6] == _LOAD_REVERSED:
+        puts, stores = ((register, mixed((LOAD, address, 8, False))),), ()
+        return Instruction(size=6, kind=Kind.NEXT, puts=puts, stores=stores, exits=(), target=None)
+    stored = ((address, 8, mixed((REGISTER, register, 0))),)
+    return Instruction(size=6, kind=Kind.NEXT, puts=(), stores=stored, exits=(), target=None)
 
 
 def _branch(raw: bytes) -> Instruction | None:
@@ -208,8 +237,6 @@ MACHINE = Machine(
     objdump_text=_objdump_text,
     reference=_reference,
     disassembler=("CS_ARCH_SYSZ", "CS_MODE_BIG_ENDIAN"),
-    moves_parts=_MOVING_PARTS.match,
-    directive_name=named(s390x.ARCH, "%"),
     has_access=False,
     plt_entry_sizes=(32,),
 )

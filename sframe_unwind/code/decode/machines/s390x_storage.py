@@ -5,12 +5,14 @@ VEX translates most of them to loops that pass a number from one round to the ne
 
 from __future__ import annotations
 
+from sframe_unwind.code.decode.folding import unknown
 from sframe_unwind.code.decode.instruction import (
     ADD,
     AND,
     ANYTHING,
     CONSTANT,
     EXTEND,
+    LOAD,
     REGISTER,
     RESULT,
     Expression,
@@ -30,6 +32,7 @@ _KEYED = frozenset((0xD9, 0xDA, 0xDB))
 _READING = {0xD5: (), 0xF9: (), 0xDD: (1, 2), 0xD0: (1, 2)}
 """clc, cp, trt, trtr, and the registers that they write."""
 _MOST = 256
+_MVC, _WORD = 0xD2, 8
 _MVST = 0xB255
 _PAIRS = {
     2: {b"\x0e": (True, 0), b"\x0f": (False, 0)},  # mvcl, clcl
@@ -106,7 +109,10 @@ def _six_bytes(raw: bytes, length: int) -> Instruction | None:
         return _pairs(6, (raw[1] >> 4, raw[1] & 0xF), raw[5] == 0x8E, True)
     if size is None:
         return None
-    return writing(6, (1,) if first == 0xDF else (), ((place, size, ANYTHING),))
+    source = _place(raw[4:6])
+    loads = [(LOAD, one, max(size, _WORD), False) for one in (source, place)]
+    value = loads[0] if first == _MVC and size == _WORD else unknown(*loads)
+    return writing(6, (1,) if first == 0xDF else (), ((place, size, value),))
 
 
 def _place(field: bytes) -> Expression:
@@ -120,15 +126,29 @@ def _pairs(size: int, operands: tuple[int, ...], stores: bool, also_first: bool)
     :param also_first: whether registers 0 and 1 hold further operands, and may change.
     """
     written = {number for operand in operands for number in (operand, operand | 1)}
+    value = unknown(*(_word_at((REGISTER, operand, 0)) for operand in operands[1:]))
     places: tuple[Store, ...] = ()
     first = (REGISTER, operands[0], 0)
     if stores and not also_first:  # mvcl
-        places = ((first, (AND, (REGISTER, operands[0] | 1, 0), 0xFFFFFF), ANYTHING),)
+        places = ((first, (AND, (REGISTER, operands[0] | 1, 0), 0xFFFFFF), value),)
     elif stores and len(operands) == 2:
-        places = ((first, (REGISTER, operands[0] | 1, 0), ANYTHING),)
+        places = ((first, (REGISTER, operands[0] | 1, 0), value),)
     elif stores:
         places = tuple(map(anywhere_from, sorted({*operands, 1})))
-    return writing(size, sorted(written | ({0, 1} if also_first else set())), places)
+    found = writing(size, sorted(written | ({0, 1} if also_first else set())), places)
+    advanced = {operand: _advanced(operand) for operand in operands}
+    return found._replace(puts=tuple((number, advanced.get(number, known)) for number, known in found.puts))
+
+
+def _advanced(operand: int) -> Expression:
+    """Return the address in the first register of a pair after an instruction that advances by up to the length."""
+    first = (REGISTER, operand, 0)
+    return unknown(first, (ADD, first, (REGISTER, operand | 1, 0)))
+
+
+def _word_at(address: Expression) -> Expression:
+    """Return any word of the object at an address."""
+    return (LOAD, (ADD, address, RESULT), _WORD, False)
 
 
 def execute(raw: bytes, target: bytes) -> Instruction | None:
@@ -142,7 +162,8 @@ def execute(raw: bytes, target: bytes) -> Instruction | None:
         return None
     if register and first in _BY_LENGTH:
         added = (EXTEND, (REGISTER, register, 0), 8, False)
-        stores = tuple((address, (ADD, added, (CONSTANT, length)), value) for address, length, value in found.stores)
+        copied = unknown(_word_at(_place(target[4:6])))
+        stores = tuple((address, (ADD, added, (CONSTANT, length)), copied) for address, length, _ in found.stores)
         found = found._replace(stores=stores)
     elif register and first not in _READING:
         found = found._replace(stores=tuple((address, _MOST, value) for address, _, value in found.stores))
