@@ -257,7 +257,9 @@ class Evaluator(Conditions):
             value = self._either(slots[address], value)
         if not self._frame.is_followed(value[0]):
             old = slots.pop(address, None)
-            if old in (self._frame.return_address, SIGNED) or (old == UNKNOWN and address == self._return_slot):
+            if old in (self._frame.return_address, SIGNED, SIGNED_BY_B) or (
+                old == UNKNOWN and address == self._return_slot
+            ):
                 slots[address] = REPLACED
                 self.has_replaced = True
         elif len(slots) < _MAX_SLOTS:

@@ -341,6 +341,7 @@ def _machine(arch: Arch) -> Machine:
         objdump_text=_objdump_text,
         reference=_reference,
         disassembler=("CS_ARCH_ARM64", "CS_MODE_ARM"),
+        directive_name=_directive_name,
         has_access=True,
         plt_entry_sizes=(16, 24),
     )

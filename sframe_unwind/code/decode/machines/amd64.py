@@ -339,6 +339,7 @@ MACHINE = Machine(
     objdump_text=objdump_text,
     reference=reference,
     disassembler=("CS_ARCH_X86", "CS_MODE_64"),
+    directive_name=named(amd64.ARCH, "%"),
     has_access=True,
     plt_entry_sizes=(16,),
 )

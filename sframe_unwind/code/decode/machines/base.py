@@ -160,6 +160,8 @@ Such a call leaves its return address in another register than the ABI's: ``bras
     computes from its own; ``None``: it has no such operand."""
     disassembler: tuple[str, str]
     """Names of capstone's constants for architecture and mode."""
+    directive_name: Callable[[int], str]
+    """Returns a register as ``.cfi_*`` directives of GNU as have it."""
     has_access: bool
     """Whether capstone knows which operands an instruction writes."""
     plt_entry_sizes: tuple[int, ...]

@@ -237,6 +237,7 @@ MACHINE = Machine(
     objdump_text=_objdump_text,
     reference=_reference,
     disassembler=("CS_ARCH_SYSZ", "CS_MODE_BIG_ENDIAN"),
+    directive_name=named(s390x.ARCH, "%"),
     has_access=False,
     plt_entry_sizes=(32,),
 )
