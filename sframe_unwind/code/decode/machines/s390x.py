@@ -30,6 +30,7 @@ from sframe_unwind.code.decode.machines.base import (
     call,
     conditional_jump,
     jump,
+    named,
     signed,
     trap,
     writing,
