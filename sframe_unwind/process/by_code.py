@@ -17,16 +17,13 @@ from sframe_unwind.process.elf_file import ElfFile
 from sframe_unwind.process.register_history import RegisterHistory
 from sframe_unwind.process.target import UnwindableCode
 from sframe_unwind.process.unwinder import StackMemory
-from sframe_unwind.unwind import signal_frame
-from sframe_unwind.unwind.after_call import follows_call
-from sframe_unwind.unwind.step import Caller, step
+from sframe_unwind.unwind.code_fallback import may_return_to
+from sframe_unwind.unwind.code_match import CODE
+from sframe_unwind.unwind.step import step
 from sframe_unwind.unwind.walk import Registers, UnwindResult
 
 if TYPE_CHECKING:
     from sframe_unwind.code.rows.at_address import CodeRow, CodeRows
-
-NAME = "code"
-"""Name of this unwinder in stacks."""
 
 
 def rows_of_file(file: ElfFile, symbols: Symbols) -> CodeRows | None:
@@ -69,7 +66,7 @@ class CodeUnwinder:
         if row is None:
             return None
         if row.rule.ra_undefined:
-            return UnwindResult(None, False, None, NAME)
+            return UnwindResult(None, False, None, CODE)
         if row.rule.ra is None and not interrupted:
             return None  # calls overwrite its register
         if self._history.is_sp_guessed and row.rule.cfa is not None and row.rule.cfa.base == self._arch.sp:
@@ -82,7 +79,9 @@ class CodeUnwinder:
             read_word=self._memory.read_frame_word,
             read_register=read_register,
         )
-        return UnwindResult(caller, False, None, NAME) if self._is_plausible(caller) else None
+        return (
+            UnwindResult(caller, False, None, CODE) if may_return_to(self._arch, caller.pc, self._memory.read) else None
+        )
 
     def _row(self, registers: Registers, interrupted: bool, read_register: ReadRegister) -> CodeRow | None:
         lookup = lookup_address(registers.pc, interrupted)
@@ -98,7 +97,3 @@ class CodeUnwinder:
             read_register=read_register if interrupted else None,
         )
         return placed.rows.of_frame(lookup - placed.bias, frame)
-
-    def _is_plausible(self, caller: Caller) -> bool:
-        arch, read = self._arch, self._memory.read
-        return follows_call(arch, caller.pc, read) or signal_frame.is_trampoline(arch, read, caller.pc)
