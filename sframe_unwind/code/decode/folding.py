@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
 from sframe_unwind.code.decode.instruction import (
     ADD,
+    AND,
+    CHOICE,
     COMPUTED,
     CONSTANT,
     EXTEND,
@@ -15,9 +20,17 @@ from sframe_unwind.code.decode.instruction import (
     RESULT,
     SHIFT_LEFT,
     SHIFT_RIGHT,
+    SUBTRACT,
     UNKNOWN,
     Expression,
 )
+
+_MOST_NODES = 32
+"""Maximum number of nodes of an operand: VEX's blocks for ``fxrstor`` and its like nest the same operand many times."""
+_INNER = {ADD: 2, SUBTRACT: 2, CHOICE: 2, AND: 1, SHIFT_LEFT: 1, SHIFT_RIGHT: 1}
+"""Node kinds whose values are computed from operands, and the number of these, which come first."""
+_NESTED = {**_INNER, EXTEND: 1, LOAD: 1}
+"""Node kinds that contain others, and their number."""
 
 
 def add(left: Expression, right: Expression) -> Expression:
@@ -76,3 +89,18 @@ def mixed(*operands: Expression) -> Expression:
 def unknown(*operands: Expression) -> Expression:
     """Return any value that, if it is an address in the frame, is near one of some operands."""
     return (UNKNOWN, *(operand for operand in operands if operand[0] not in (COMPUTED, CONSTANT, EXTEND)))
+
+
+def bounded(operand: Expression) -> Expression:
+    """Return an operand, or what is mixed of its parts if it has too many nodes to be copied into others."""
+    nodes = _parts(operand, _NESTED)
+    if next(islice(nodes, _MOST_NODES, None), None) is None:
+        return operand
+    return mixed(*(part for part in _parts(operand, _INNER) if part[0] not in _INNER))
+
+
+def _parts(operand: Expression, counts: Mapping[int, int]) -> Iterator[Expression]:
+    """Yield an operand and its parts, given how many parts each kind of node has."""
+    yield operand
+    for part in operand[1 : 1 + counts.get(operand[0], 0)]:
+        yield from _parts(part, counts)

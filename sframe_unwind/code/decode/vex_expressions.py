@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sframe_unwind.code.decode.folding import add, extend, mixed, moved, shifted, unknown
+from sframe_unwind.code.decode.folding import add, bounded, extend, mixed, moved, shifted, unknown
 from sframe_unwind.code.decode.instruction import (
     AND,
     CC_OPERATION,
@@ -110,11 +110,11 @@ class Operands:
         """Record an expression as the value of one of the block's temporaries."""
         kind = self._types.lookup(temporary)
         if kind in VECTORS:
-            self._vectors[temporary] = self.lanes(data)
+            self._vectors[temporary] = tuple(map(bounded, self.lanes(data)))
         elif kind == "Ity_I1":
             self._conditions[temporary] = self.condition(data)
         else:
-            self.temporaries[temporary] = self.value(data)
+            self.temporaries[temporary] = bounded(self.value(data))
             condition = self._helper(data)
             if condition is not None:
                 self._helpers[temporary] = condition
