@@ -12,7 +12,7 @@ from gdb_plugin.interface.texts import path_of
 from gdb_plugin.version import VERSION
 from sframe_unwind.debugger import commands
 from sframe_unwind.debugger.commands import Arguments, UsageError
-from sframe_unwind.debugger.settings import AUTO, GENERATED, MODES, OFF
+from sframe_unwind.debugger.settings import AUTO, GENERATED, MODES, OFF, check_generate
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.terminal import printable
 
@@ -302,7 +302,7 @@ class Generate(gdb.Parameter):
         """
         settings = self._plugin.settings
         try:
-            commands.check_generate(self.value)
+            check_generate(self.value)
         except SFrameError as error:
             self.value = settings.generate
             raise gdb.GdbError(f"sframe: {error}") from error

@@ -17,7 +17,7 @@ from lldb_plugin.version import lacks
 from sframe_unwind.debugger import commands, output
 from sframe_unwind.debugger.code_judge import CodeJudge, code_lines
 from sframe_unwind.debugger.commands import ALL, Arguments, UsageError
-from sframe_unwind.debugger.settings import GENERATED, MODES
+from sframe_unwind.debugger.settings import GENERATED, MODES, check_generate
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.kernel.tasks import BLOCKED
 from sframe_unwind.report import explain
@@ -86,7 +86,7 @@ class Commands:
         for word in arguments.rest:
             if word not in GENERATED:
                 raise UsageError(f"{word!r} is not known; {commands.GENERATE.usage_line()}")
-            commands.check_generate(word)
+            check_generate(word)
             self._engine.apply(self._session.settings._replace(generate=word))
         return [f"generate {self._session.settings.generate}"]
 

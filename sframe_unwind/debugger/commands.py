@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import Callable, NamedTuple
 
-from sframe_unwind.debugger import settings
 from sframe_unwind.errors import SFrameError
 
 ALL = "-all"
@@ -172,18 +171,6 @@ GENERATE = Command(
     "they do (with the extra 'code' in {debugger}'s Python).",
     positional=1,
 )
-
-
-def check_generate(value: str) -> None:
-    """Check that a value of ``sframe generate`` can take effect.
-
-    :raises MissingExtraError: the package that decodes machine code is not installed.
-    """
-    if value == settings.CODE:
-        from sframe_unwind.code.decode.lifting import check_installed
-
-        check_installed()
-
 
 STATUS = Command(
     "status",

@@ -37,3 +37,14 @@ class Settings(NamedTuple):
     def __str__(self) -> str:
         generate = {OFF: "", TABLES: ", generate"}.get(self.generate, f", generate {self.generate}")
         return f"{self.mode}{', strict' if self.strict else ''}{generate}"
+
+
+def check_generate(value: str) -> None:
+    """Check that a value of ``sframe generate`` can take effect.
+
+    :raises MissingExtraError: the package that decodes machine code is not installed.
+    """
+    if value == CODE:
+        from sframe_unwind.code.decode.lifting import check_installed
+
+        check_installed()

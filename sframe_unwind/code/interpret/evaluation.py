@@ -301,10 +301,12 @@ class Evaluator(Conditions):
     def _pass_addresses(self, state: State) -> None:
         """Let a callee overwrite the saved registers of which it may get an address, in a register or in memory.
 
-        An address that was computed in a way that is not followed mostly is a number.
+        An address that was computed in a way that is not followed mostly is a number.  Code that aligns its stack keeps
+        the stack pointer that it was entered with: on AMD64, that is where the return address is, but nobody stores there.
         """
         slots, registers = state.slots, state.registers
         passed = {registers[number] for number in self._passing if number in registers}.union(slots.values())
+        passed.discard(self._frame.entry_sp)
         addresses = [value for value in passed if on_stack(value[0]) or self._reaches.is_limited(value)]
         saved = [slot for slot, held in slots.items() if held[0] in self._leaking] if addresses else ()
         for slot in saved:
