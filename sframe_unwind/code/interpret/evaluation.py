@@ -92,13 +92,14 @@ class Evaluator(Conditions):
                 if result != OTHER or register in state.registers:
                     state.registers[register] = result
                 return
-        puts = []
+        puts, source_of_sp = [], sp
         for register, expression in instruction.puts:
             kind = expression[0]
             puts.append((register, OTHER if kind == COMPUTED else value(expression, state, pc)))
             if register == sp and kind in (REGISTER, SCALED):
                 source = expression if kind == REGISTER else expression[1]
                 self.rests_on_call |= source[1] not in (sp, self._frame.fp)
+                source_of_sp = source[1] if kind == REGISTER and not source[2] else sp
         for address, size, expression in instruction.stores:
             if not isinstance(size, int):
                 place, extent = value(address, state, pc), value(size, state, pc)
@@ -118,7 +119,7 @@ class Evaluator(Conditions):
             if has_reach(place) or is_open(place[0]):
                 self._scatter(stored, state)
         if puts:
-            self._put(puts, state, pc)
+            self._put(puts, source_of_sp, state, pc)
 
     def apply_until(self, leaving: Exit, instruction: Instruction, state: State, pc: int) -> State:
         """Return the state in which a conditional jump leaves an instruction."""
@@ -143,12 +144,17 @@ class Evaluator(Conditions):
         if self._reaches.leads_to_saved(value, state.slots, self._leaking):
             state.registers[SCATTERED] = self._frame.merge(state.registers.get(SCATTERED, OTHER), value)
 
-    def _put(self, puts: list[tuple[int, Value]], state: State, pc: int) -> None:
+    def _put(self, puts: list[tuple[int, Value]], source_of_sp: int, state: State, pc: int) -> None:
+        """Write registers.
+
+        :param source_of_sp: the register whose value the stack pointer gets, if there is one.  Where the value gets a
+            new name, it has that, too: what it points to is then apart from the rest of the frame.
+        """
         registers = state.registers
         sp = self._frame.sp
         for register, value in puts:
             if register == sp and not on_stack(value[0]):
-                value = self._new_sp(value, state, pc)
+                value = registers[source_of_sp] = self._new_sp(value, state, pc)
             if register == sp and is_scaled(value[0]):
                 state.moved = True
             if value == OTHER and register not in registers:
@@ -302,7 +308,7 @@ class Evaluator(Conditions):
         """Let a callee overwrite the saved registers of which it may get an address, in a register or in memory.
 
         An address that was computed in a way that is not followed mostly is a number.  Code that aligns its stack keeps
-        the stack pointer that it was entered with: on AMD64, that is where the return address is, but nobody stores there.
+        the stack pointer that it was entered with: on AMD64, the return address is there, but nobody stores there.
         """
         slots, registers = state.slots, state.registers
         passed = {registers[number] for number in self._passing if number in registers}.union(slots.values())
@@ -327,7 +333,7 @@ class Evaluator(Conditions):
     def move_sp(self, by: int | None, state: State, pc: int) -> None:
         """Move the stack pointer up; ``None``: it becomes unknown."""
         sp = self._frame.sp
-        self._put([(sp, UNKNOWN if by is None else plus(state.registers[sp], by))], state, pc)
+        self._put([(sp, UNKNOWN if by is None else plus(state.registers[sp], by))], sp, state, pc)
 
     def pass_on(self, instruction: Instruction, state: State, pc: int) -> bool:
         """Execute an instruction that continues at the next one; return whether its condition, if any, permits this."""
