@@ -63,7 +63,8 @@ class Decisions:
         except NoFramesError:
             pass  # the process runs again
         except SFrameError as error:
-            self._report(str(error))
+            if thread.GetProcess().GetTarget().GetTriple():  # else LLDB drops the target at this moment
+                self._report(str(error))
         except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the user the backtrace
             self._report(f"internal error, frames left to LLDB: {type(error).__name__}: {error}")
         finally:
