@@ -27,10 +27,10 @@ from sframe_unwind.perf.sample import Sample
 from sframe_unwind.perf.sample_memory import SampleMemory
 from sframe_unwind.perf.spaces import Space
 from sframe_unwind.process.base import Thread
-from sframe_unwind.process.by_code import NAME
 from sframe_unwind.process.objects import Objects
 from sframe_unwind.process.stacks import walk
 from sframe_unwind.process.target import UnwoundThread
+from sframe_unwind.unwind.code_match import CODE
 from sframe_unwind.unwind.frame_pointer import NAME as GUESS
 from sframe_unwind.unwind.walk import Frame
 from tests.perf.emulated import Stepped, Steps, stepped
@@ -83,7 +83,7 @@ def counted(case: Case, made: Stepped, with_symbols: bool, show: bool) -> Counte
             unwound = _stack(sample, space, registers)
             kind = _kind(unwound.frames, expected)
             found[kind] += 1
-            found[BY_CODE] += sum(frame.unwinder == NAME for frame in unwound.frames)
+            found[BY_CODE] += sum(frame.unwinder == CODE for frame in unwound.frames)
             if show and kind != RIGHT:
                 frames = [f"{frame.pc:#x} {frame.unwinder or '-'}" for frame in unwound.frames]
                 print(f"  {kind} {case} {with_symbols=}: {frames}; GDB {[hex(pc) for pc in expected]}")
