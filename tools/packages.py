@@ -63,6 +63,7 @@ TEST_PACKAGES = (
     Package("libunwind-dev", "libunwind-dynamic.h", "code registered at run time"),
     Package("xz-utils", "xz", "binaries from Debian's archive"),
     Package("zstd", "zstd", "sections that are compressed by Zstandard"),
+    Package("patch", "patch", "patches of sources by annotate"),
     Package("gpgv", "gpgv", "binaries from Debian's archive", ("sqv",)),
     Package(
         "debian-archive-keyring", "/usr/share/keyrings/debian-archive-keyring.gpg", "binaries from Debian's archive"
