@@ -13,7 +13,7 @@ from bench.report import BenchError
 COMMAND = (sys.executable, "-m", "sframe_unwind")
 _TIMEOUT = 600
 _SLOWER = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
-"""Variables with which Python compiles each module anew, or writes each line by itself: users have neither."""
+"""Environment variables that slow Python down: no compiled modules are kept, or no output is buffered."""
 
 
 def usual_environment() -> dict[str, str]:

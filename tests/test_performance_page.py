@@ -1,4 +1,4 @@
-"""The tables of `docs/performance.md` are what `python -m bench.page` makes of the results."""
+"""`docs/performance.md` has the tables that `python -m bench.page` generates from `bench/results.json`."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ returning:
 g:  ret
     .size g,.-g
 """
-"""What GCC makes of a function with an aligned variable, which it enters with r10 as the CFA."""
+"""The code that GCC generates for a function with an aligned variable: r10 holds the CFA while the stack is aligned."""
 
 
 @pytest.mark.parametrize("save", ["push %r10", "sub $8,%rsp; mov %r10,-8(%rbp)"])
