@@ -27,8 +27,8 @@ class Count:
     moved_elsewhere: int = 0
     """Number of these that ended elsewhere than with CFI."""
     unnoticed: int = 0
-    """Number of these that LLDB ended in a callee, which it took for the caller: by its own unwinder, their CFAs are
-    equal."""
+    """Number of these that LLDB ended in a callee, which it took for the caller or an outer function: by its own
+    unwinder, the CFA is not below the caller's."""
     other_ways: int = 0
     """Number of runs that did not stop at the same places to their end."""
 
@@ -91,9 +91,11 @@ def compared(
 
 
 def _is_unnoticed(right: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Return whether a step in LLDB has entered a function, but the innermost frame has kept its CFA."""
+    """Return whether a step in LLDB has entered a function, but the innermost frame seems to be the caller or outer."""
     cfa, after = other.get("cfa"), other.get("cfa after")
-    return cfa is not None and cfa == after and right["cfa"] != right["cfa after"]
+    if cfa is None or after is None or right["cfa after"] is None:
+        return False
+    return bool(after >= cfa and right["cfa after"] < right["cfa"])
 
 
 def _hex(*frame: Sequence[int]) -> str:
