@@ -88,17 +88,19 @@ class PlanTable:
         plan = planner.plan(settings, pc)
         if process.kernel is not None:
             plan = self._in_entry_code(plan, pc)
-        # Another frame with this pc may show where its function begins.
+        # Another frame with this pc may show where its function begins, or that pc is the next instruction in it.
         if not plan.untold and (self._prover is None or not self._prover.is_exhausted):
             self.known[pc] = plan
         return plan
 
     def _learn(self, modules: ModulesByCode, frame: gdb.PendingFrame, pc: int) -> None:
-        """Look for the start of a frame's function by the frame itself, where nothing else tells."""
+        """Look for the start of a frame's function by the frame itself, where nothing else tells.
+
+        The function is the same whether pc is the next instruction or a return address, and later frames may differ.
+        """
         registers = self._process.registers(frame)
         sp, fp = (int(frame.read_register(one)) & ADDRESS_MASK for one in (registers.sp, registers.fp))
-        if not frame.level():
-            modules.learn(AskedFrame(pc, sp, fp, True, registers.reader(frame)))
+        modules.learn(AskedFrame(pc, sp, fp, True, None if frame.level() else registers.reader(frame)))
         modules.learn(AskedFrame(pc, sp, fp, False, None))
 
     def _in_entry_code(self, plan: Plan, pc: int) -> Plan:

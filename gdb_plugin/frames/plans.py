@@ -54,7 +54,7 @@ class Plan(NamedTuple):
     entered: EntryPlace | None = None
     """The exception of a kernel whose entry code contains the next instruction."""
     untold: bool = False
-    """Only the machine code could tell where the frame is, and does not: GDB would guess."""
+    """Where a frame is not claimed, only the machine code could tell where it is, and does not: GDB would guess."""
 
 
 LEFT = Plan(None, None, False, None)
@@ -100,8 +100,11 @@ class Planner:
         """Return the treatment of the frames of a pc."""
         interrupted = self._claim(settings, lookup_address(pc, True))
         calling = self._claim(settings, lookup_address(pc, False))
+        untold = (interrupted is None and is_untold(self.modules, pc)) or (
+            calling is None and is_untold(self.modules, pc - 1)
+        )
         if interrupted is None and calling is None:
-            if any(is_untold(self.modules, address) for address in (pc, pc - 1)):
+            if untold:
                 return LEFT._replace(untold=True)
             leaf = _leaf(self.modules, pc)
             return LEFT if leaf is None else Plan(None, None, False, leaf)
@@ -110,7 +113,7 @@ class Planner:
             same &= interrupted.others == calling.others and not interrupted.at_entry
             if same and not interrupted.found.needs_registers:
                 return Plan(calling, calling, False, None)
-        return Plan(interrupted, calling, True, None)
+        return Plan(interrupted, calling, True, None, untold=untold)
 
     def _claim(self, settings: Settings, address: int) -> Claim | None:
         found = self.modules.results[address]

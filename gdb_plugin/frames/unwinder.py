@@ -148,12 +148,6 @@ class SFrameUnwinder(Unwinder):
         unwinding.outer_frames.forget()
         registers = process.registers(frame)
         sp, fp = _sp_and_fp(frame, process)
-        if plan.untold:
-            return (
-                None
-                if not level and self._is_just_entered(process, sp)
-                else outermost_info(frame, registers, process.arch, sp, entry_of(pc) or pc)
-            )
         if plan.outermost is not None:
             return outermost_info(frame, registers, process.arch, sp, plan.outermost)
         place = plan.place if level else plan.entered
@@ -164,6 +158,12 @@ class SFrameUnwinder(Unwinder):
         )
         interrupted = asked.is_interrupted() if plan.asks else None
         claim = plan.interrupted if interrupted else plan.calling
+        if claim is None and plan.untold:
+            return (
+                None
+                if not level and self._is_just_entered(process, sp)
+                else outermost_info(frame, registers, process.arch, sp, entry_of(pc) or pc)
+            )
         if claim is not None:
             info = self._claim(asked, claim, interrupted)
             return None if claim.spares_innermost and not level else info

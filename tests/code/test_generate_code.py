@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lab.code.stops import building
+from sframe_unwind.elf import opened
 from tests.gdb import driver as gdb
 from tests.hanging import HANG
 from tests.lldb import driver as lldb
@@ -149,3 +150,19 @@ def test_code_that_is_changed_in_memory_is_not_described(program: Path) -> None:
     changed = "set var *(unsigned char *)$pc = 0xcc"
     said = in_gdb(program, "break *leaf", "run", "delete", changed, "set sframe generate code", "sframe bt 1")
     assert re.search(r"^#0 .* leaf \(without\) +(gdb|-)$", said, re.MULTILINE)
+
+
+def test_a_function_that_was_an_outer_frame_has_the_same_callers_as_the_innermost(tmp_path: Path) -> None:
+    """The start of `twice` is known by its frames alone: nothing leads to its callers but pointers in data."""
+    with toolchain_needed():
+        paths = building.build(building.Program("handlers", "-O0"), "amd64", tmp_path)
+    with opened(paths[building.WITH_CFI]) as binary:
+        (leaf,) = binary.symbols.addresses("leaf")
+    said = in_gdb(
+        paths[building.STRIPPED],
+        *("set sframe generate code", "starti", f"break *{leaf:#x}", "continue", "bt", "finish", "bt"),
+    )
+    _, inside, after = re.split(r"^(?=#0 )", said, flags=re.MULTILINE)[-3:]
+    callers = re.findall(r"^#\d+ +0x(\w+)", inside, re.MULTILINE)[1:]
+    assert re.findall(r"^#\d+ +0x(\w+)", after, re.MULTILINE) == callers
+    assert len(callers) > 2
