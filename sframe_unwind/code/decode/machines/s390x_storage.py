@@ -84,7 +84,7 @@ def storage_to_storage(raw: bytes) -> Instruction | None:
         return writing(4, (raw[3] >> 4, raw[3] & 0xF), (((REGISTER, raw[3] >> 4, 0), RESULT, ANYTHING),))
     if code in _SEARCHING:
         return writing(4, (raw[3] >> 4, raw[3] & 0xF))
-    if code in _PAIRS_WITH_TWO_OPCODES:
+    if code in _PAIRS_WITH_TWO_OPCODES and not raw[3] & 0x10:  # pairs begin with an even register
         # kmctr and kma have a third operand.
         operands = (raw[3] >> 4, raw[3] & 0xF, raw[2] >> 4)
         return _pairs(4, operands, code not in _READING_PAIRS, True)
