@@ -43,7 +43,7 @@ KNOWN = {
         d207f028f0a0 d607f028f0a0 d407f028f0a0 dc07f028f0a0 e807f028f0a0 f277f028f0a0 de07f028f0a0
         df07f028f0a0 b205f0a0 b2b0f0a0 b27cf0a0 cc6653d0d65c b911005f 0e24 a8240000 b2550024 b3990012 b93e0024
         dd07f0281000 d007f0281000 eb8e24000000 eb18b0b800e3 eb87f0e800e3 eb45b13000e3
-        e71af050003f b9930058 b99200fe
+        e71af050003f b9930058 b99200fe d20710103010
     """,
 }
 """Instructions whose effects were once missed, and instructions that VEX itself has wrong."""
