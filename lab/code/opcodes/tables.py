@@ -63,7 +63,8 @@ def fetched(folder: Path) -> str:
 def opcodes(machine: str, folder: Path) -> list[Opcode]:
     """Return the distinct opcodes of a machine, given the folder with the tables."""
     texts = [(folder / name).read_text() for name in _FILES[machine]]
-    found = {"amd64": _amd64, "aarch64": _aarch64, "s390x": _s390x}[machine](*texts)
+    parsers: dict[str, Callable[..., Iterator[Opcode]]] = {"amd64": _amd64, "aarch64": _aarch64, "s390x": _s390x}
+    found = parsers[machine](*texts)
     return list({(opcode.mnemonic, opcode.name): opcode for opcode in found}.values())
 
 
