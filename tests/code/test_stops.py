@@ -32,7 +32,8 @@ def test_frames_and_steps_are_those_with_cfi(debugger: str, abi: str) -> None:
         assert (count.wrong, count.missing, count.longer) == (0, 0, 0), lines
         # LLDB compares the CFA of its own innermost frame to tell whether a step has entered a function.
         assert count.moved_elsewhere == count.unnoticed, lines
-        assert count.other_ways <= count.unnoticed <= (kind == STRIPPED and debugger.startswith("lldb")), lines
+        # LLDB does not complete a `finish` into a frame of the plugin that a breakpoint has interrupted.
+        assert count.other_ways <= (kind == STRIPPED and debugger.startswith("lldb")), lines
         assert count.stops >= STOPS * len(programs) * 3 // 4, lines
         assert count.equal > 3 * count.stops
 
