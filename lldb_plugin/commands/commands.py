@@ -15,8 +15,9 @@ from lldb_plugin.lifecycle.engine import Engine
 from lldb_plugin.process import modules, places
 from lldb_plugin.version import lacks
 from sframe_unwind.debugger import commands, output
+from sframe_unwind.debugger.arguments import Arguments, UsageError, parse_line, source_and_address
 from sframe_unwind.debugger.code_judge import CodeJudge, code_lines
-from sframe_unwind.debugger.commands import ALL, Arguments, UsageError
+from sframe_unwind.debugger.commands import ALL
 from sframe_unwind.debugger.settings import GENERATED, MODES, check_generate
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.kernel.tasks import BLOCKED
@@ -59,7 +60,7 @@ class Commands:
         :param text: the rest of the line.
         """
         try:
-            lines = self._runs[command](context, command.parse_line(text, str.split))
+            lines = self._runs[command](context, parse_line(command, text, str.split))
             result.AppendMessage("\n".join(map(printable, lines)))
             result.SetStatus(lldb.eReturnStatusSuccessFinishResult)
         except SFrameError as error:
@@ -147,7 +148,7 @@ class Commands:
     def _disassemble(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return the listing of a function."""
         target = context.GetTarget()
-        with_source, expression = commands.source_and_address(arguments)
+        with_source, expression = source_and_address(arguments)
         if expression and not _has_process(context):
             code = program_file.code(target)
             address = expressions.address_of(context, expression)

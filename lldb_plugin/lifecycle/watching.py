@@ -16,12 +16,15 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
-from typing import Callable, NamedTuple
 
 import lldb
 
 from lldb_plugin.lifecycle.commanding import Commanding
 from lldb_plugin.lifecycle.stack_changes import StackChanges
+from sframe_unwind import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Callable
 
 _SECONDS = 1
 """Seconds after which targets are looked at again: LLDB tells of no file that it has opened before."""
@@ -40,14 +43,23 @@ _PATIENCE = 3.0
 _CHANGES = lldb.SBTarget.eBroadcastBitModulesLoaded | lldb.SBTarget.eBroadcastBitModulesUnloaded
 
 
-class _Seen(NamedTuple):
-    """What a target had when it was looked at."""
+class _Seen:
+    """What a target had when it was looked at.
 
-    process: int
-    modules: int
-    program: str
-    changes: int
-    """The number of events about its modules."""
+    :param process: the process's unique ID.
+    :param modules: the number of modules.
+    :param program: the path of the program.
+    :param changes: the number of events about the modules.
+    """
+
+    def __init__(self, process: int, modules: int, program: str, changes: int) -> None:
+        self.process = process
+        self.modules = modules
+        self.program = program
+        self.changes = changes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Seen) and vars(self) == vars(other)
 
 
 class Watcher:

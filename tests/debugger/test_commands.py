@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sframe_unwind.debugger.arguments import ContextArgument, UsageError, parse, parse_line
 from sframe_unwind.debugger.commands import (
     BACKTRACE,
     COMPARE,
@@ -13,8 +14,6 @@ from sframe_unwind.debugger.commands import (
     STATUS,
     STRICT,
     Command,
-    ContextArgument,
-    UsageError,
 )
 
 CONTEXT = "[-regs pc=EXPR,sp=EXPR,fp=EXPR[,lr=EXPR] | -ucontext EXPR | -jmpbuf EXPR | -task PID]"
@@ -22,10 +21,10 @@ ALL = (MODE, STRICT, STATUS, BACKTRACE, COMPARE, EXPLAIN, DISASSEMBLE)
 
 
 def test_options_and_the_number_of_frames() -> None:
-    assert COMPARE.parse([]) == (frozenset(), None, (), None)
-    assert COMPARE.parse(["--json", "12", "-all"]) == (frozenset({"-all", "--json"}), 12, (), None)
-    assert BACKTRACE.parse(["-all", "1"]) == (frozenset({"-all"}), 1, (), None)
-    assert EXPLAIN.parse(["main+4"]) == (frozenset(), None, ("main+4",), None)
+    assert parse(COMPARE, []) == (frozenset(), None, (), None)
+    assert parse(COMPARE, ["--json", "12", "-all"]) == (frozenset({"-all", "--json"}), 12, (), None)
+    assert parse(BACKTRACE, ["-all", "1"]) == (frozenset({"-all"}), 1, (), None)
+    assert parse(EXPLAIN, ["main+4"]) == (frozenset(), None, ("main+4",), None)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +49,7 @@ def test_options_and_the_number_of_frames() -> None:
 )
 def test_what_a_command_does_not_take(command: Command, words: list[str], message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        command.parse(words)
+        parse(command, words)
     assert str(caught.value) == message
 
 
@@ -63,7 +62,7 @@ def test_what_a_command_does_not_take(command: Command, words: list[str], messag
     ],
 )
 def test_a_context_is_the_rest_of_the_line(line: str, limit: int | None, option: str, text: str) -> None:
-    assert BACKTRACE.parse_line(line, str.split) == (frozenset(), limit, (), ContextArgument(option, text))
+    assert parse_line(BACKTRACE, line, str.split) == (frozenset(), limit, (), ContextArgument(option, text))
 
 
 @pytest.mark.parametrize("command", ALL, ids=[command.name for command in ALL])

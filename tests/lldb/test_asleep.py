@@ -109,7 +109,7 @@ def test_nothing_is_loaded_or_made_for_a_program_without_sframe(lldb: str, progr
     said = shown(lldb, programs["without"], *commands)
     loaded, lines, has_second_debugger, modules = _state(said)
     assert len(loaded) <= 17, loaded
-    assert lines <= 2300
+    assert lines <= 1200
     assert not has_second_debugger
     without = _state(shown(lldb, programs["without"], *commands, plugin=False))[-1]
     others = [name for name in modules if name not in without and not name.startswith(("lldb_plugin", "sframe_"))]
