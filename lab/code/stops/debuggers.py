@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.code.stops.building import Program
+from lab.drive.scene import FIXED_MEMORY
 from tests.abis.debuggers import debugger
 from tests.code_packages import code_packages
 from tests.gdb import driver as gdb
@@ -31,7 +32,7 @@ def collected(
     described = {
         "executable": str(executable),
         "arguments": [],
-        "emulator": list(ABIS[abi].emulator),
+        "emulator": _emulator(abi),
         "sysroot": "",
         "signals": list(program.signals),
     }
@@ -62,3 +63,9 @@ def collected(
             moves=list(_LLDB_MOVES),
         )
         return in_lldb
+
+
+def _emulator(abi: str) -> list[str]:
+    """Return the command of an emulator that places libraries at the same addresses in each run; none: not needed."""
+    words = ABIS[abi].emulator
+    return [words[0], *FIXED_MEMORY, "-seed", "1", *words[1:]] if words else []
