@@ -129,6 +129,13 @@ def test_a_compacted_section_has_the_same_functions_in_fewer_entries() -> None:
     assert described(plain.file, "--syms") == described(small.file, "--syms")
 
 
+def test_strip_leaves_the_cfi_of_a_program_that_has_no_other() -> None:
+    with toolchain_needed():
+        making = made(corner(tables=DEBUG_FRAME, rewritten=STRIP), 0)
+    assert ".debug_frame" in described(making.file, "--sections")
+    assert ".debug_info" not in described(making.file, "--sections")
+
+
 SAMPLE = (
     ("gdb18", corner(plt="ibt", version="1", program="stubs")),
     ("gdb18", corner(plt="now", version="2", program="stubs", tables=NO_CFI, client="script")),
