@@ -128,7 +128,9 @@ def test_little_is_loaded_where_sframe_changes_no_stack(lldb: str, programs: dic
     assert "lldb_plugin.lifecycle.decision" not in awake[0]
     assert "lldb_plugin.lifecycle.decision" in changing[0]
     for loaded, *_ in (awake, changing):
-        unwanted = ("sframe_unwind.kernel.linux", "sframe_unwind.orc.table", "sframe_unwind.debugger.contexts")
+        unwanted = [
+            f"sframe_unwind.{name}" for name in ("kernel.linux", "orc.table", "debugger.contexts", "report.compare")
+        ]
         assert not set(unwanted) & set(loaded)
 
 
