@@ -5,6 +5,7 @@ The modules that one command needs are imported when it runs.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Callable
 
@@ -27,15 +28,20 @@ _Run = Callable[["Plugin", Arguments], Sequence[str]]
 _DEBUGGER = f"GDB {VERSION}; GDB has all that the plugin needs"
 
 
-def run(plugin: Plugin, command: commands.Command, text: str) -> None:
+def run(plugin: Plugin, command: commands.Command, text: str, from_tty: bool) -> None:
     """Run a command.
 
     :param text: the rest of the line.
+    :param from_tty: whether a user has typed the command.
     :raises gdb.GdbError: any error, in one line; the command has failed.
     """
     try:
-        lines = _RUNS[command](plugin, parse_line(command, text, gdb.string_to_argv))
-        gdb.write("".join(f"{printable(line)}\n" for line in lines))
+        arguments = parse_line(command, text, gdb.string_to_argv)
+        if command.has_colours:
+            lines = _RUNS[command](plugin, arguments._replace(coloured=_has_colours(from_tty)))
+        else:
+            lines = list(map(printable, _RUNS[command](plugin, arguments)))
+        gdb.write("".join(f"{line}\n" for line in lines))
     except gdb.GdbError:
         raise
     except UsageError as error:
@@ -46,6 +52,11 @@ def run(plugin: Plugin, command: commands.Command, text: str) -> None:
         raise gdb.GdbError(f"sframe: {error}") from error
     except Exception as error:  # a traceback does not help the user
         raise gdb.GdbError(f"sframe: {type(error).__name__}: {error}") from error
+
+
+def _has_colours(from_tty: bool) -> bool:
+    """Return whether GDB itself would write colours: to a terminal, and not to a log or for a program."""
+    return from_tty and bool(gdb.parameter("style enabled")) and not gdb.parameter("logging enabled") and os.isatty(1)
 
 
 def _stacks(plugin: Plugin) -> Stacks:
@@ -137,7 +148,7 @@ def _disassemble(plugin: Plugin, arguments: Arguments) -> Sequence[str]:
     from gdb_plugin.commands.disassembling import disassembled
 
     with_source, address = source_and_address(arguments)
-    return disassembled(_stacks(plugin), address, with_source)
+    return disassembled(_stacks(plugin), address, with_source, arguments.coloured)
 
 
 def _tasks(plugin: Plugin, arguments: Arguments) -> Sequence[str]:

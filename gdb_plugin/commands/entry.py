@@ -48,7 +48,7 @@ class Entry(gdb.Command):
         """Run the command."""
         from gdb_plugin.commands.commands import run
 
-        run(self._plugin, self._command, argument)
+        run(self._plugin, self._command, argument, from_tty)
 
 
 class SFrame(gdb.Command):

@@ -36,6 +36,8 @@ class Arguments(NamedTuple):
     rest: tuple[str, ...]
     context: ContextArgument | None = None
     """``None``: the command shows the threads."""
+    coloured: bool = False
+    """Whether the debugger writes colours; only for a command that has colours."""
 
 
 def _as_one_word(line: str) -> Sequence[str]:

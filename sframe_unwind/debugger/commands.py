@@ -32,6 +32,7 @@ class Command:
     :param positional: maximum number of words after the options.
     :param takes_context: whether it takes :data:`CONTEXTS`.
     :param takes_text: the rest of the line, including spaces, is one argument: an expression, or the name of a file.
+    :param has_colours: its lines can have escape sequences for colours; it makes all other text printable itself.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Command:
         positional: int = 0,
         takes_context: bool = False,
         takes_text: bool = False,
+        has_colours: bool = False,
     ) -> None:
         self.name = name
         self.usage = usage
@@ -55,6 +57,7 @@ class Command:
         self.positional = positional
         self.takes_context = takes_context
         self.takes_text = takes_text
+        self.has_colours = has_colours
 
     def help(self, debugger: str) -> str:
         """Return the text of ``help sframe NAME``.
@@ -151,6 +154,7 @@ DISASSEMBLE = Command(
     "With /s, also the lines of the source.",
     positional=1,
     takes_text=True,
+    has_colours=True,
 )
 TASKS = Command(
     "tasks",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sframe_unwind.debugger.arguments import ContextArgument, UsageError, parse, parse_line
+from sframe_unwind.debugger.arguments import Arguments, ContextArgument, UsageError, parse, parse_line
 from sframe_unwind.debugger.commands import (
     BACKTRACE,
     COMPARE,
@@ -21,10 +21,10 @@ ALL = (MODE, STRICT, STATUS, BACKTRACE, COMPARE, EXPLAIN, DISASSEMBLE)
 
 
 def test_options_and_the_number_of_frames() -> None:
-    assert parse(COMPARE, []) == (frozenset(), None, (), None)
-    assert parse(COMPARE, ["--json", "12", "-all"]) == (frozenset({"-all", "--json"}), 12, (), None)
-    assert parse(BACKTRACE, ["-all", "1"]) == (frozenset({"-all"}), 1, (), None)
-    assert parse(EXPLAIN, ["main+4"]) == (frozenset(), None, ("main+4",), None)
+    assert parse(COMPARE, []) == Arguments(frozenset(), None, ())
+    assert parse(COMPARE, ["--json", "12", "-all"]) == Arguments(frozenset({"-all", "--json"}), 12, ())
+    assert parse(BACKTRACE, ["-all", "1"]) == Arguments(frozenset({"-all"}), 1, ())
+    assert parse(EXPLAIN, ["main+4"]) == Arguments(frozenset(), None, ("main+4",))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,8 @@ def test_what_a_command_does_not_take(command: Command, words: list[str], messag
     ],
 )
 def test_a_context_is_the_rest_of_the_line(line: str, limit: int | None, option: str, text: str) -> None:
-    assert parse_line(BACKTRACE, line, str.split) == (frozenset(), limit, (), ContextArgument(option, text))
+    expected = Arguments(frozenset(), limit, (), ContextArgument(option, text))
+    assert parse_line(BACKTRACE, line, str.split) == expected
 
 
 @pytest.mark.parametrize("command", ALL, ids=[command.name for command in ALL])

@@ -8,7 +8,7 @@ from typing import Any
 
 from lab.code.stops.building import Program
 from lab.drive.scene import FIXED_MEMORY
-from tests.abis.debuggers import debugger
+from tests.abis.debuggers import debugger, sysroot
 from tests.code_packages import code_packages
 from tests.gdb import driver as gdb
 from tests.lldb import driver as lldb
@@ -33,7 +33,7 @@ def collected(
         "executable": str(executable),
         "arguments": [],
         "emulator": _emulator(abi),
-        "sysroot": "",
+        "sysroot": sysroot(abi) if name in _LLDBS else "",
         "signals": list(program.signals),
     }
     own = name in ("gdb", "lldb")
