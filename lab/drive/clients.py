@@ -17,8 +17,8 @@ _RECORDS = {"stepi": "step-instruction", "nexti": "next-instruction", "advance":
 _PROMPT = b"(gdb) \n"
 _HEADER = b"\r\n\r\n"
 _LEVELS = 400
-"""Number of frames that an editor requests.  VS Code requests 20, and further ones where its user scrolls.  All frames of
-a deep stack take GDB's adapter a minute at each stop."""
+"""Number of frames that an editor requests.  VS Code requests 20, and further ones where its user scrolls.  All frames
+of a deep stack take GDB's adapter a minute."""
 _DEEP = 4
 """Number of frames whose variables an editor requests."""
 

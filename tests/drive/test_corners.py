@@ -136,6 +136,7 @@ def test_strip_leaves_the_cfi_of_a_program_that_has_no_other() -> None:
     assert ".debug_info" not in described(making.file, "--sections")
 
 
+_HEADLESS: Corner = {"tables": NO_CFI, "symbols": "headless", "mode": "auto"}
 SAMPLE = (
     ("gdb18", corner(plt="ibt", version="1", program="stubs")),
     ("gdb18", corner(plt="now", version="2", program="stubs", tables=NO_CFI, client="script")),
@@ -158,6 +159,7 @@ SAMPLE = (
     ("gdb18", corner(others=PROMPT, rewritten=PATCHELF, version=NO_SFRAME, mode="auto")),
     ("gdb13", corner(others=LISTENER, rewritten=STRIP, depth="300", mode="auto")),
     ("lldb23", corner(depth="3000", tables=NO_CFI, others=LISTENER, mode="auto")),
+    ("lldb22", corner(program="jumps", level="O2", plt="ibt-now", position="fixed", depth="10", **_HEADLESS)),
 )
 SEEDS = range(3)
 """Seeds to try for a session that always goes the same way without the plugin."""
@@ -216,6 +218,19 @@ def test_where_cfi_is_missing_a_value_may_be_missing_and_not_wrong(key: str, oth
     assert judge.first(last, "", changed) == ("".join(found), "")
     assert bool(said) == any(found)
     assert judge(dataclasses.replace(last), "", last.state) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("failure", "place"),
+    [
+        ("move 3 (up; next): frames: [2] (f 0x1), now (g 0x2)", (3, 2)),
+        ("move 3 (next): frames: 4 entries, now 3", (3, 3)),
+        ("move 3 (next): locals: [2] (n int 1), now (n int 2)", (3, 0)),
+        ("the end: ended by SIGSEGV", (1_000, 0)),
+    ],
+)
+def test_a_debugger_that_is_wrong_further_out_is_no_excuse(failure: str, place: tuple[int, int]) -> None:
+    assert corners._place(failure) == place
 
 
 def test_code_without_any_data_ends_what_is_compared() -> None:
