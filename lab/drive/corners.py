@@ -200,7 +200,7 @@ def _compare(
         return
     for _ in range(WITNESSES if debugger.is_gdb else UNSTEADY_WITNESSES):
         again, _ = replay(moves, model, WITHOUT, judge)
-        if again:
+        if again and _place(again)[0] <= _place(failure)[0]:  # else it varies only after what went wrong
             outcome.dropped = f"not reproducible without the plugin: {again}; with it: {failure}"
             return
     if lacking:

@@ -194,6 +194,20 @@ def test_a_difference_counts_the_first_time_in_gdb(
     assert bool(outcome.unsteady) != counts
 
 
+@pytest.mark.parametrize(("varying", "is_dropped"), [(2, True), (3, True), (4, False)])
+def test_a_difference_before_a_session_varies_counts(
+    varying: int, is_dropped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replay(*rest: Any) -> tuple[str, float]:
+        number = varying if rest[2] == WITHOUT else 3
+        return f"move {number} (next): frames: [1] (main 1), now (main 2)", 0.1
+
+    monkeypatch.setattr(corners, "replay", replay)
+    outcome = corners.run(0, DEBUGGERS["lldb23"], corner(), length=2)
+    assert bool(outcome.dropped) is is_dropped
+    assert bool(outcome.failures) is not is_dropped
+
+
 @pytest.mark.parametrize(
     ("key", "other", "said"),
     [
