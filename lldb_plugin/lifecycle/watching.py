@@ -154,8 +154,9 @@ class Watcher:
             self._looking.release()
 
     def _listen(self, listener: lldb.SBListener) -> None:
-        event = lldb.SBEvent()
         while True:
+            # A new one, since an event keeps a target alive.  Clear() would empty it for all listeners, which share it.
+            event = lldb.SBEvent()
             if self._comes(listener, event):
                 self._drain(listener, event)
                 for nap in _NAPS:
@@ -163,7 +164,7 @@ class Watcher:
                     if listener.PeekAtNextEvent(event):
                         break
                     time.sleep(nap)
-            event.Clear()  # it would keep a target alive
+            del event
             self.look()
 
     def _comes(self, listener: lldb.SBListener, event: lldb.SBEvent) -> bool:
