@@ -32,7 +32,7 @@ def collected(
     described = {
         "executable": str(executable),
         "arguments": [],
-        "emulator": _emulator(abi),
+        "emulator": _emulator(abi, is_lldb=name in _LLDBS),
         "sysroot": sysroot(abi) if name in _LLDBS else "",
         "signals": list(program.signals),
     }
@@ -65,7 +65,12 @@ def collected(
         return in_lldb
 
 
-def _emulator(abi: str) -> list[str]:
-    """Return the command of an emulator that places libraries at the same addresses in each run; none: not needed."""
-    words = ABIS[abi].emulator
+def _emulator(abi: str, is_lldb: bool) -> list[str]:
+    """Return the command of an emulator that places libraries at the same addresses in each run; none: not needed.
+
+    LLDB alone does not remove the signatures of return addresses, as newer C libraries for AArch64 have them.
+    """
+    words = list(ABIS[abi].emulator)
+    if is_lldb:
+        words = ["max,pauth=off" if word == "max" else word for word in words]
     return [words[0], *FIXED_MEMORY, "-seed", "1", *words[1:]] if words else []
