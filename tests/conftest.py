@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import compileall
+import getpass
 import os
 import signal
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
@@ -37,6 +39,14 @@ settings.load_profile("any machine")
 
 # Workers inherit this.  The plugin for time limits reads it before the configuration file.
 os.environ.setdefault("PYTEST_TIMEOUT", f"{WHOLE_TEST:.0f}")
+
+try:
+    getpass.getuser()
+except (ImportError, KeyError, OSError):
+    # All users without an entry in passwd are "unknown" to pytest, and its folder for that name is the first one's.
+    _own = Path(tempfile.gettempdir(), f"pytest-of-{os.getuid()}")
+    _own.mkdir(mode=0o700, exist_ok=True)
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_own))
 
 if "PYTEST_XDIST_WORKER" not in os.environ:
     # Some thousand processes import the packages. Compiling them takes a third to two thirds of the processor time of
