@@ -39,11 +39,12 @@ WITHOUT_QUICK: Mapping[str, str] = {
     "tests/test_public_api.py": "a type checker",
     "tests/test_samples.py": "all builds of all samples",
     "tests/unwind/test_stub_rows.py": "several linkers",
+    "tests/verify/test_coverage.py::test_page": "a browser",
     "tests/verify/test_page.py": "a browser",
     "tests/verify/test_samples.py": "all builds of all samples",
     "tests/verify/test_several_files.py": "processes and signals",
 }
-"""Files of those folders that `make test` runs first, with what they need and `make quick` has not."""
+"""Files and functions of those folders that `make test` runs first, with what they need and `make quick` has not."""
 
 WHOLE: Mapping[str, str] = {
     "tests/code/judge/test_executed.py": "a campaign",
