@@ -40,7 +40,7 @@ def found_files(
     :param debug_folders: more folders with files by build ID, if the user names none.
     :param lines: whether source lines are wanted.
     """
-    below = [options.sysroot + DEBUG_FOLDER] if options.sysroot else []
+    below = [root + DEBUG_FOLDER for root in roots if root]
     folders = options.debug_dir or [*below, DEBUG_FOLDER, *debug_folders]
     download = None
     if options.debuginfod:

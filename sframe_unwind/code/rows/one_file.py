@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from sframe_unwind.address import WORD_SIZE
 from sframe_unwind.code.decode.instruction import Kind, jumps
@@ -11,6 +12,7 @@ from sframe_unwind.code.decode.machines import MACHINES
 from sframe_unwind.code.image.direct_calls import called_before, possible_targets
 from sframe_unwind.code.image.elf_image import exception_tables, image_of
 from sframe_unwind.code.image.ranges import CodeRange, CodeRanges
+from sframe_unwind.code.image.stored_pointers import stored_pointers
 from sframe_unwind.code.interpret.interpretation import Interpreter
 from sframe_unwind.code.judge.judgement import Judge
 from sframe_unwind.code.judge.one_address import lifter_of
@@ -90,15 +92,18 @@ class FileCode:
             own = followed(self._interpreter, Judge(self._interpreter.frame), function, {})
         return joined(self._interpreter, *function, own)
 
-    def rows_of_found(self, function: CodeRange) -> list[Rows]:
+    def rows_of_found(self, function: CodeRange, returns: bool = False) -> list[Rows]:
         """Return the rows of a function that no table names; none: nothing is known.
 
         Its end is not certain: after a call that does not return, another function may follow.  Then some path leaves
         it with a stack pointer, a frame pointer or a return address that is not the caller's.
+
+        :param returns: it has rows only if some path leaves it.  Where the start may be a label in another function,
+            that shows that no frame was there at the start.
         """
         interpreter = self._with(CodeRanges([*self._known(), function]))
         run = run_of(interpreter, function)
-        if run.stack_pointers_at_end and not run.ends_as_entered:
+        if not run.ends_as_entered and (returns or run.stack_pointers_at_end):
             return []
         return joined(interpreter, *function, rules_of(interpreter, Judge(interpreter.frame), run))
 
@@ -124,6 +129,20 @@ class FileCode:
             parent = self.extents.ranges.find(start)
             if parent is not None and parent.start == start and parent.end - start <= MAX_SIZE:
                 yield parent
+
+    def pointed_to(self, address: int) -> Iterator[int]:
+        """Yield the starts of code before an address that data of the file holds, and no table names; nearest first."""
+        pointers = self._stored_pointers
+        for at in range(bisect_right(pointers, address) - 1, -1, -1):
+            start = pointers[at]
+            if start <= address - MAX_SIZE:
+                return
+            if start % self.arch.instruction_unit == 0 and self.extents.find(start) is None:
+                yield start
+
+    @cached_property
+    def _stored_pointers(self) -> Sequence[int]:
+        return stored_pointers(self.image)
 
     def target_before(self, return_address: int) -> int | None:
         """Return the function of this file that the direct call before an address calls; ``None``: there is none.

@@ -46,6 +46,9 @@ WRONG = {
         "one of two": "aghi %r15,-64;ltgr %r2,%r2;je 1f;aghi %r15,64;1: stg %r3,88(%r15)",
         "several": "lg %r15,0(%r2);stmg %r3,%r9,0(%r15)",
         "characters": "lg %r15,0(%r2);mvc 0(8,%r15),0(%r3)",
+        "rounded to the slot": "aghi %r15,-264;la %r1,367(%r15);nill %r1,65504;stg %r3,0(%r1)",
+        "one bit cleared": "aghi %r15,-264;la %r1,384(%r15);nill %r1,65503;stg %r3,0(%r1)",
+        "another half rounded": "aghi %r15,-264;la %r1,223(%r15);nilh %r1,65504;stg %r3,0(%r1)",
     },
 }
 RIGHT = {
@@ -67,6 +70,7 @@ RIGHT = {
     "s390x": {
         "allocated": "sgr %r15,%r2;stg %r3,160(%r15)",
         "one of two": "aghi %r15,-264;ltgr %r2,%r2;je 1f;aghi %r15,88;1: stg %r3,0(%r15)",
+        "rounded": "aghi %r15,-264;la %r1,223(%r15);nill %r1,65504;stg %r3,0(%r1);stc %r3,0(%r4,%r1)",
         "in a loop": "1: sgr %r15,%r2;stg %r3,0(%r15);brctg %r4,1b;stg %r3,0(%r15)",
     },
 }
