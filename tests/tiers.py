@@ -33,6 +33,8 @@ WITHOUT_QUICK: Mapping[str, str] = {
     "tests/elf/test_rewritten.py": "a tool that rewrites files",
     "tests/lint/test_producers.py": "several linkers and compilers",
     "tests/report/test_page.py": "a browser",
+    "tests/sframe/test_encode_rule.py::test_a_default_row_says_its_rule": "random rules by the hundred",
+    "tests/sframe/test_encode_rule.py::test_a_flexible_row_says_its_rule": "random rules by the hundred",
     "tests/sframe/test_properties.py": "random sections by the thousand",
     "tests/source/test_places.py": "programs of several compilers",
     "tests/test_api_examples.py": "programs of their own processes",
