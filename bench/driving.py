@@ -14,7 +14,7 @@ from bench.report import Row, Target, Unavailable, medians, ratios
 from bench.timing import in_turns
 
 PART = "drive"
-ROUNDS = 3
+ROUNDS = 2
 THREADS, FRAMES = 400, 25
 LIBRARIES = 200
 DEPTH = 20
