@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Callable
+
 import pytest
 
 from sframe_unwind.code.decode.machines import MACHINES
@@ -30,10 +32,10 @@ def at_entry(frame: Frame) -> tuple[UnwindRule, State]:
 
 @pytest.mark.parametrize("make", [at_entry, in_frame])
 @pytest.mark.parametrize("name", ["amd64", "aarch64", "s390x"])
-def test_each_value_is_needed(name: str, make: object) -> None:
+def test_each_value_is_needed(name: str, make: Callable[[Frame], tuple[UnwindRule, State]]) -> None:
     frame = Frame(MACHINES[name])
     judge = Judge(frame)
-    rule, state = make(frame)  # type: ignore[operator]
+    rule, state = make(frame)
     needs = judge.needs(rule)
     assert needs is not None
     assert needs.are_met(state)
