@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bench.debuggers import Gdb, all_gdbs
 from bench.report import Row, Target, Unavailable, medians, ratios
-from bench.sample import DEPTH, FRAMES, recursion
+from bench.sample import DEPTH_IN_DEBUGGERS, IN_DEBUGGERS, recursion
 
 PART = "bt"
 AT_MOST = Target(1.2)
@@ -17,8 +17,8 @@ COMPARE_AT_MOST = Target(5)
 """Limit of the time of ``sframe compare``, which unwinds twice, divided by that of ``bt`` in mode ``off``."""
 OUTERMOST_AT_MOST = Target(1.3)
 """The limit of mode ``always`` for ``bt -1`` of many frames."""
-ROUNDS = 3
-MANY = 100_000
+ROUNDS = 2
+MANY = 50_000
 VARIANTS = ("O2", "O0")
 """Optimised and unoptimised builds.  Without optimisation, GDB spends less time on arguments."""
 
@@ -44,7 +44,7 @@ def rows() -> Iterator[Row]:
 
 
 def _of(gdb: Gdb, variant: str) -> Iterator[Row]:
-    times = gdb.call(recursion(variant), "backtraces", depth=DEPTH, rounds=ROUNDS, frames=FRAMES)
+    times = gdb.call(recursion(variant), "backtraces", depth=DEPTH_IN_DEBUGGERS, rounds=ROUNDS, frames=IN_DEBUGGERS)
     for mode, meaning, target in (
         ("always", "mode always", AT_MOST),
         ("strict", "mode strict", STRICT_AT_MOST),

@@ -11,7 +11,7 @@ from bench.backtraces import ROUNDS
 from bench.debuggers import TIMEOUT, Gdb, all_gdbs
 from bench.lldbs import Lldb, all_lldbs
 from bench.report import BenchError, Row, Target, Unavailable, medians, ratios
-from bench.sample import DEPTH, FRAMES, recursion
+from bench.sample import DEPTH_IN_DEBUGGERS, IN_DEBUGGERS, recursion
 from sframe_unwind.convert.to_debug_frame import COPY, Wanted, convert_to_debug_frame
 
 PART = "converted-bt"
@@ -35,7 +35,9 @@ def rows() -> Iterator[Row]:
 
 def _of(debugger: Gdb | Lldb, native: Path, converted: Path) -> Row:
     times = {
-        name: debugger.call(program, "backtraces_unaided", plugin=False, depth=DEPTH, rounds=ROUNDS, frames=FRAMES)
+        name: debugger.call(
+            program, "backtraces_unaided", plugin=False, depth=DEPTH_IN_DEBUGGERS, rounds=ROUNDS, frames=IN_DEBUGGERS
+        )
         for name, program in (("converted", converted), ("native", native))
     }
     what = f"{debugger.name}, recursion O2 without its .eh_frame: converted / native"

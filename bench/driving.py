@@ -14,9 +14,9 @@ from bench.report import Row, Target, Unavailable, medians, ratios
 from bench.timing import in_turns
 
 PART = "drive"
-ROUNDS = 3
-THREADS, FRAMES = 1_000, 25
-LIBRARIES = 500
+ROUNDS = 2
+THREADS, FRAMES = 400, 25
+LIBRARIES = 200
 DEPTH = 20
 """Frames below those that are stepped in."""
 AT_MOST = Target(1.3)
@@ -31,7 +31,7 @@ RELOADING = Target(1.1)
 """Mode ``auto`` over GDB without the plugin, where a library with SFrame comes and goes."""
 SLEEPING = Target(1.02)
 """The same in a program without SFrame."""
-RELOADS = 200
+RELOADS = 100
 
 
 class Work(NamedTuple):
@@ -49,10 +49,10 @@ class Work(NamedTuple):
 
 
 _LONG = f"{DEPTH} 1000000"
-_HITS = 20_000
+_HITS = 8_000
 _WORK = (
-    Work("2,000 stepi", "stepi", 2_000, "driving", _LONG, target=STEPPING),
-    Work("500 next", "next", 500, "driving", _LONG, target=STEPPING),
+    Work("800 stepi", "stepi", 800, "driving", _LONG, target=STEPPING),
+    Work("200 next", "next", 200, "driving", _LONG, target=STEPPING),
     Work(f"a condition, {_HITS:,} hits", "condition", _HITS, "driving", f"{DEPTH} {_HITS // 2}", expected="done"),
     Work(
         f"a condition on 4 callers, {_HITS:,} hits",
@@ -90,8 +90,8 @@ _IN_AUTO = (
         stop_at="main",
         target=RELOADING,
     ),
-    Work("no SFrame, 2,000 stepi", "stepi", 2_000, "plain/driving", _LONG, target=SLEEPING),
-    Work("no SFrame, 500 next", "next", 500, "plain/driving", _LONG, target=SLEEPING),
+    Work("no SFrame, 800 stepi", "stepi", 800, "plain/driving", _LONG, target=SLEEPING),
+    Work("no SFrame, 200 next", "next", 200, "plain/driving", _LONG, target=SLEEPING),
     Work(
         what=f"no SFrame, {RELOADS} times dlopen and dlclose",
         name="loads",

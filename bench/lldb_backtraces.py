@@ -8,7 +8,7 @@ from functools import partial
 from bench.backtraces import ROUNDS, VARIANTS
 from bench.lldbs import Lldb, all_lldbs
 from bench.report import Row, Target, Unavailable, medians, ratios
-from bench.sample import DEPTH, FRAMES, recursion
+from bench.sample import DEPTH_IN_DEBUGGERS, IN_DEBUGGERS, recursion
 from bench.timing import in_turns
 
 PART = "lldb-bt"
@@ -18,7 +18,7 @@ STRICT_AT_MOST = Target(1.6)
 """Mode ``strict``, in which SFrame makes each frame, over mode ``off``."""
 OVER_LEAST_AT_MOST = Target(1.15)
 """Mode ``strict`` over the shortest script that makes frames: what the frames of any script cost."""
-PAIRS = 7
+PAIRS = 3
 """Number of sessions in mode ``strict``, and of those with the shortest script."""
 
 
@@ -47,7 +47,12 @@ def rows() -> Iterator[Row]:
 def _of(lldb: Lldb, variant: str) -> Iterator[Row]:
     def times(rounds: int, *modes: str) -> dict[str, list[float]]:
         measured: dict[str, list[float]] = lldb.call(
-            recursion(variant), "backtraces", depth=DEPTH, rounds=rounds, frames=FRAMES, modes=list(modes)
+            recursion(variant),
+            "backtraces",
+            depth=DEPTH_IN_DEBUGGERS,
+            rounds=rounds,
+            frames=IN_DEBUGGERS,
+            modes=list(modes),
         )
         return measured
 

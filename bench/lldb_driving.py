@@ -14,7 +14,7 @@ from tools.binutils import ToolchainUnavailable
 PART = "lldb-drive"
 AT_MOST = Target(1.3)
 """Mode ``always`` over mode ``off``."""
-ROUNDS = 9
+ROUNDS = 5
 _COMMANDS = ["next"] * 5 + ["step"] * 10 + ["next"] * 5 + ["step"] * 5
 
 

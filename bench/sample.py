@@ -15,6 +15,11 @@ DEPTH = FRAMES * 4 // 5 + 100
 """Argument of the sample.  Every fourth level has two frames; measurements that step leave some frames."""
 
 
+IN_DEBUGGERS = 10_000
+"""The same number for the debuggers, of which each shows the stack many times."""
+DEPTH_IN_DEBUGGERS = IN_DEBUGGERS * 4 // 5 + 100
+
+
 def recursion(variant: str, pie: bool = True) -> Path:
     """Return the path of the recursive sample.
 

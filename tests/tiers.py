@@ -33,17 +33,20 @@ WITHOUT_QUICK: Mapping[str, str] = {
     "tests/elf/test_rewritten.py": "a tool that rewrites files",
     "tests/lint/test_producers.py": "several linkers and compilers",
     "tests/report/test_page.py": "a browser",
+    "tests/sframe/test_encode_rule.py::test_a_default_row_says_its_rule": "random rules by the hundred",
+    "tests/sframe/test_encode_rule.py::test_a_flexible_row_says_its_rule": "random rules by the hundred",
     "tests/sframe/test_properties.py": "random sections by the thousand",
     "tests/source/test_places.py": "programs of several compilers",
     "tests/test_api_examples.py": "programs of their own processes",
     "tests/test_public_api.py": "a type checker",
     "tests/test_samples.py": "all builds of all samples",
     "tests/unwind/test_stub_rows.py": "several linkers",
+    "tests/verify/test_coverage.py::test_page": "a browser",
     "tests/verify/test_page.py": "a browser",
     "tests/verify/test_samples.py": "all builds of all samples",
     "tests/verify/test_several_files.py": "processes and signals",
 }
-"""Files of those folders that `make test` runs first, with what they need and `make quick` has not."""
+"""Files and functions of those folders that `make test` runs first, with what they need and `make quick` has not."""
 
 WHOLE: Mapping[str, str] = {
     "tests/code/judge/test_executed.py": "a campaign",

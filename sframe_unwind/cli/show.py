@@ -14,7 +14,8 @@ return address by SFrame and by DWARF CFI; a rule is printed where it begins:
 A line that begins with ! has a rule that differs, or that the code refutes; the lines below it name the difference, and
 the instruction that made the rule wrong.  With the extra "code" (pip install pyvex 'bitstring<5' capstone), a third
 column has the rule that the machine code proves; in it, ! stands for a rule that the code refutes, and ? for one that
-it neither proves nor refutes.  Without capstone, the instructions are shown as bytes.
+it neither proves nor refutes.  If no table describes a function, the column has the rules that the code itself gives.
+Without capstone, the instructions are shown as bytes.
 
 FUNCTION is a symbol, or an address in a function, as for lookup: its instruction gets an arrow.  Without FUNCTION, all
 functions are shown, without the column of the code.

@@ -327,6 +327,8 @@ def opened(path: PathLike) -> Iterator[ElfBinary]:
     try:
         with open_file(path) as stream, parsed(stream, str(path)) as binary:
             yield binary
+    except BrokenPipeError:
+        raise  # nobody reads the output any more, which the block writes
     except OSError as error:
         raise FileError(f"{path}: {error.strerror or error}") from error
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Callable, NamedTuple, Optional
 
 from sframe_unwind.address import WORD_SIZE, lookup_address
@@ -51,6 +52,20 @@ def plain_rule(rule: UnwindRule, arch: Arch) -> PlainRule | None:
     return PlainRule(cfa.base == arch.fp, cfa.offset, ra.offset, None if fp is None else fp.offset)
 
 
+class Walked(NamedTuple):
+    """The frames from the innermost one outward that have plain rules by one method."""
+
+    rules: PlainRules
+    frames: list[PlainFrame]
+    registers: Registers
+    """Those of the next frame."""
+
+    @property
+    def pcs(self) -> list[int]:
+        """The pc of each frame, and of the next one."""
+        return [*(frame[0] for frame in self.frames), self.registers.pc]
+
+
 class PlainRules:
     """The plain rules of an address space, by lookup address.
 
@@ -64,6 +79,8 @@ class PlainRules:
         """Returns the rule for a lookup address, or ``None``."""
         # By return address, so that a frame costs one call.
         self._find_of_caller = lru_cache(_MOST_RULES)(lambda pc: self._find(lookup_address(pc, False)))
+        self._alike: dict[PlainRules, set[int]] = {}
+        """The return addresses at which the rules of another method are known to be the same."""
 
     def _find(self, lookup: int) -> PlainRule | None:
         rule = self._find_rule(lookup)
@@ -73,6 +90,27 @@ class PlainRules:
         """Return whether the rule for a lookup address has no return address."""
         rule = self._find_rule(lookup)
         return rule is not None and rule.ra_undefined
+
+    def shares(self, walked: Walked, pcs: Sequence[int]) -> bool:
+        """Return whether a walk by these rules would be the same as that by the rules of another method.
+
+        :param walked: the walk by the other rules, from an interrupted frame.
+        :param pcs: its :attr:`Walked.pcs`.
+        """
+        other = walked.rules
+        innermost = lookup_address(pcs[0], True)
+        if self.find(innermost) != other.find(innermost):
+            return False
+        alike = self._alike.setdefault(other, set())
+        if alike.issuperset(islice(pcs, 1, None)):  # most stacks consist of frames that were seen before
+            return True
+        if len(alike) >= _MOST_RULES:
+            alike.clear()
+        for pc in islice(pcs, 1, None):
+            if pc not in alike and self._find_of_caller(pc) != other._find_of_caller(pc):
+                return False
+            alike.add(pc)
+        return True
 
     def follow(
         self, words: Sequence[int], start: int, registers: Registers, interrupted: bool

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from sframe_unwind.address import WORD_SIZE, ByteOrder
 from sframe_unwind.perf.cursor import words
+from sframe_unwind.perf.plain_rules import Walked
 from sframe_unwind.perf.spaces import Space
 
 RESTORED = 256
@@ -32,6 +33,8 @@ class SampleMemory:
         self._byteorder = byteorder
         self.missed = 0
         """The last address outside the stack that was read."""
+        self.walked: Walked | None = None
+        """The walk of the first method, which others share if they have the same rules at all of its pcs."""
 
     @cached_property
     def words(self) -> array[int]:

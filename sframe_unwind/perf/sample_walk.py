@@ -8,7 +8,7 @@ from typing import Callable
 from sframe_unwind.address import lookup_address
 from sframe_unwind.errors import FormatError, SFrameError
 from sframe_unwind.perf.ending import Ending
-from sframe_unwind.perf.plain_rules import PlainFrame
+from sframe_unwind.perf.plain_rules import PlainFrame, Walked
 from sframe_unwind.perf.spaces import Space
 from sframe_unwind.perf.stack import Context, Stack
 from sframe_unwind.perf.unwind_data import UnwindData
@@ -31,13 +31,12 @@ def unwind(context: Context, data: UnwindData) -> Stack:
 
     Most stacks have only plain rules, from the innermost frame to the outermost.
     """
-    found, registers = _follow(context, data, _innermost(context), interrupted=True)
+    (_, found, registers), pcs = _walked(context, data)
     end = _end(context.space, data, registers.pc, not found)
     if end is None:
         return _Unwinding(context, data).stack(found, registers)
-    pcs = [frame[0] for frame in found]
-    if registers.pc:
-        pcs.append(registers.pc)
+    if not registers.pc:
+        pcs.pop()
     return Stack(tuple(pcs), (True,) + (False,) * (len(pcs) - 1), *end)
 
 
@@ -52,6 +51,19 @@ def frames(context: Context, data: UnwindData) -> Iterator[Frame]:
 def _innermost(context: Context) -> Registers:
     arch, registers = context.arch, context.registers
     return Registers(registers[arch.pc], registers[arch.sp], registers[arch.fp])
+
+
+def _walked(context: Context, data: UnwindData) -> tuple[Walked, list[int]]:
+    """Return the frames with plain rules from the innermost one outward, and their :attr:`Walked.pcs`."""
+    memory = context.memory
+    if memory.walked is not None:
+        pcs = memory.walked.pcs
+        if data.plain.shares(memory.walked, pcs):
+            return memory.walked, pcs
+    walked = Walked(data.plain, *_follow(context, data, _innermost(context), interrupted=True))
+    if memory.walked is None:
+        memory.walked = walked
+    return walked, walked.pcs
 
 
 def _follow(

@@ -55,7 +55,7 @@ def walk(
     read_word = WordReader(read, arch.byteorder)
     history = RegisterHistory(arch, read_register, read_word, code.find_cfi)
     guess = Guess(arch, code, read, read_word, history)
-    memory = StackMemory(read, read_word, read_word)
+    memory = StackMemory(read_word.read, read_word, read_word)  # the code at each pc is read to find signal frames
     by_code = CodeUnwinder(arch, code, memory, history)
     fallback = Fallback(arch, code, memory, history, by_code=by_code.unwind, guess=guess.unwind)
     entry_code = None

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from sframe_unwind.address import merged, overlap
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.code.judge.findings import DWARF, SFRAME, CodeVerdict, Finding, Unknown, counted
 from sframe_unwind.code.judge.judgement import Judgement, Judgements
 from sframe_unwind.code.judge.proved_cells import proved_cells
 from sframe_unwind.code.judge.whole_file import check_functions
+from sframe_unwind.code.rows.at_address import CodeRows
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.errors import counted as number_of
 from sframe_unwind.report import listing
 from sframe_unwind.report.listing import UNKNOWN, WRONG, Note
 from sframe_unwind.report.rule_cells import VALUES, RuleCells
+from sframe_unwind.show.code_rows import FunctionRows, function_rows
 from sframe_unwind.show.functions import Functions
 from sframe_unwind.show.tables import Tables
 from sframe_unwind.verify.code_check import checker_of, side_of
@@ -22,6 +25,7 @@ from sframe_unwind.verify.needed import needed
 from sframe_unwind.verify.plan import Plan
 from sframe_unwind.verify.terms import SIDES
 
+_NOTHING = CodeVerdict(functions=(), instructions=0, counts={}, findings=(), unknown=(), wanted={}, given_up=0)
 _TABLES = {SFRAME: listing.SFRAME, DWARF: listing.DWARF}
 
 
@@ -87,7 +91,7 @@ class FunctionByCode(NamedTuple):
 
 
 class CodeColumns:
-    """Checks functions of a file against their code.
+    """Checks functions of a file against their code, and finds the rows of those that no table describes.
 
     :param shown: the extents of the functions to show; ``None``: all.
     :param jobs: number of processes.
@@ -98,15 +102,25 @@ class CodeColumns:
         self, binary: ElfBinary, tables: Tables, functions: Functions, shown: Sequence[CodeRange] | None, jobs: int = 1
     ) -> None:
         self._binary = binary
+        self._rows = CodeRows(binary.name, binary.symbols)
+        self._described = merged(tables.ranges())
+        self._found = _NOTHING
+        if self._described:
+            self._check(tables, functions, shown, jobs)
+        self._findings = _by_address(self._found.findings)
+        self._unknown = _by_address(self._found.unknown)
+
+    def _check(self, tables: Tables, functions: Functions, shown: Sequence[CodeRange] | None, jobs: int) -> None:
+        binary = self._binary
         wanted = frozenset(at for part in shown or functions.all() for at in range(*part))
         checker = checker_of(binary, tables.sframe, Plan(why_unknown=True), wanted)
         only = None if shown is None else needed(checker, binary, shown)
         self._found = check_functions(checker, jobs, only=only)
-        self._findings = _by_address(self._found.findings)
-        self._unknown = _by_address(self._found.unknown)
 
-    def of(self, part: CodeRange) -> FunctionByCode:
-        """Return the verdicts on a function."""
+    def of(self, part: CodeRange) -> FunctionByCode | FunctionRows:
+        """Return the verdicts on a function, or its rows if no table describes it."""
+        if not overlap([part], self._described):
+            return function_rows(self._rows, self._binary.arch, part)
         return FunctionByCode(
             binary=self._binary,
             data=_counts(self._found, part),

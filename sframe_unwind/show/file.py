@@ -17,6 +17,7 @@ from sframe_unwind.report.frame_picture import Picture, pictures
 from sframe_unwind.report.listing import CODE, DIFFERS, DWARF, ODD, PLAIN, SFRAME, Extra, Listing, Note, Row, SourceLine
 from sframe_unwind.report.rule_cells import VALUES, RuleCells, cell, difference, rule_cells
 from sframe_unwind.show.by_code import CodeColumns, FunctionByCode
+from sframe_unwind.show.code_rows import FunctionRows
 from sframe_unwind.show.functions import Functions
 from sframe_unwind.show.instructions import Instruction, Instructions
 from sframe_unwind.show.relocations import CodeFields
@@ -134,7 +135,7 @@ class _Rows:
         file: ShownFile,
         part: CodeRange,
         columns: Sequence[Column],
-        by_code: FunctionByCode | None,
+        by_code: FunctionByCode | FunctionRows | None,
         source: SourceLines | None,
     ) -> None:
         self._file = file

@@ -110,6 +110,61 @@ def test_json_is_the_listing(capsys: pytest.CaptureFixture[str]) -> None:
     assert [mark["text"] for mark in frame["pictures"][0]["marks"]] == ["CFA by SFrame", "CFA by DWARF CFI", "rsp"]
 
 
+def rules_at_each(capsys: pytest.CaptureFixture[str], column: str, *arguments: object) -> dict[int, dict[str, str]]:
+    """Return the rule of a column at each instruction of a function."""
+    assert main(["show", *map(str, arguments), "--json"]) == 0
+    found: dict[int, dict[str, str]] = {}
+    rule: dict[str, str] = {}
+    for row in json.loads(capsys.readouterr().out)["functions"][0]["rows"]:
+        rule = row.get("rules", {}).get(column, rule)
+        found[row["address"]] = rule
+    return found
+
+
+@pytest.mark.parametrize("abi", ["amd64", "aarch64", "s390x"])
+@pytest.mark.parametrize("function", ["leaf", "innermost", "large_frame"])
+def test_code_has_the_rows_of_a_file_without_tables(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, abi: str, function: str
+) -> None:
+    """They are those of the compiler's CFI of the same program, from which all tables are removed here.
+
+    A value that is both in its register and saved has one of two places: the code and the compiler choose differently.
+    """
+    package_needed("pyvex")
+    program, bare = build("free_walk", abi), tmp_path / "bare"
+    sections = (".sframe", ".eh_frame", ".eh_frame_hdr")
+    run(tools_for(abi, 3) / "objcopy", *(f"--remove-section={name}" for name in sections), program, bare)
+    expected = rules_at_each(capsys, "DWARF CFI", program, function, "--no-code")
+    found = rules_at_each(capsys, "code", bare, function)
+    assert found.keys() == expected.keys()
+    for at, rule in expected.items():
+        saved = {what: place for what, place in rule.items() if "u" not in (place, found[at][what])}
+        assert "cfa" in saved
+        assert {what: found[at][what] for what in saved} == saved, hex(at)
+    assert not any(rules_at_each(capsys, "DWARF CFI", bare, function).values())
+
+
+def test_function_that_no_table_and_no_code_describes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A trap follows a stack pointer that was loaded: no rule is known after that, and the column shows it."""
+    package_needed("pyvex")
+    source = tmp_path / "lost.s"
+    source.write_text(".globl f\n.type f,%function\nf: mov (%rax), %rsp\nhlt\n.size f,.-f\n")
+    run(tools_for("amd64", 3) / "as", "-o", tmp_path / "lost.o", source)
+    lines = shown(capsys, 0, tmp_path / "lost.o", "f")
+    assert lines[3].startswith("  code: no table")
+    assert [line.split()[1:4] for line in lines[6:]] == [["rsp+8", "u", "c-8"], ["?", "?", "?"]]
+
+
+def test_nobody_reads_the_output() -> None:
+    """As in ``show FILE | head``: the command ends at once, and says nothing."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [sys.executable, "-m", "sframe_unwind", "show", str(build("free_walk"))]
+    done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, timeout=HANG, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def test_source_lines(capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown(capsys, 0, build("callback"), "main", "--no-code")
     source = [line.strip() for line in lines if "callback.c:" in line]

@@ -83,6 +83,9 @@ class Sweep:
 
     def instruction(self, pc: int) -> Instruction:
         """Return the instruction at an address of the function, also within another instruction."""
+        known = self.instructions.get(pc)
+        if known is not None:
+            return known
         at = pc - self.function.start
         if not self.function.start <= pc < self.function.end or not 0 <= at < self._end:
             return STOP
@@ -90,6 +93,14 @@ class Sweep:
         target = self._image.static_branches.get(pc)
         found = found if target is None else either_way(found, pc, target)
         return found if at + found.size <= self._end else STOP
+
+    def addresses(self, start: int, end: int) -> list[int]:
+        """Return the addresses of the instructions that are executed one after the other from a start to an end."""
+        known, found = self.instructions, []
+        while start < end:
+            found.append(start)
+            start += (known.get(start) or self.instruction(start)).size
+        return found
 
     def bytes_at(self, pc: int, size: int) -> bytes:
         """Return bytes of the code."""

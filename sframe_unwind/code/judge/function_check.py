@@ -158,10 +158,7 @@ class FunctionCheck:
 
     def _add_proved(self, start: int, end: int) -> None:
         """Record that all rules were proved in a block of the function itself."""
-        sweep, pcs = self._all.sweeps.sweep(self._function), []
-        while start < end:
-            pcs.append(start)
-            start += sweep.instruction(start).size
+        pcs = self._all.sweeps.sweep(self._function).addresses(start, end)
         for table, rows in self._described(self._function).items():
             if rows.rules:
                 self._verdicts[self._function.start][table].update(dict.fromkeys(pcs, PROVED))

@@ -26,6 +26,7 @@ from sframe_unwind.code.interpret.values import (
     plus,
     scaled,
 )
+from sframe_unwind.code.judge.needs import Needs, needs_of
 from sframe_unwind.unwind_rule import COMPUTED, UNDEFINED, RegisterRule, UnwindRule
 
 
@@ -123,6 +124,14 @@ class Judge:
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
         self._cfa: Value = (CFA, 0)
+        self._needs: dict[RowRule, Needs | None] = {}
+
+    def needs(self, rule: RowRule) -> Needs | None:
+        """Return the values with which a state proves a rule; ``None``: the rule has to be judged."""
+        known = self._needs
+        if rule not in known:
+            known[rule] = needs_of(rule, self._frame) if isinstance(rule, UnwindRule) else None
+        return known[rule]
 
     def judge(self, rule: RowRule, state: State) -> Judgements:
         """Judge a rule for the instruction before which the machine is in a state."""

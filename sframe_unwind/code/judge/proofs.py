@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from sframe_unwind.code.decode.instruction import Instruction, Kind
 from sframe_unwind.code.interpret.state import State
 from sframe_unwind.code.judge.judgement import PROVED, Judge
+from sframe_unwind.code.judge.needs import NO_NEEDS, Needs
 from sframe_unwind.code.judge.tables import Rows
 
 _BEYOND = 1 << 64
@@ -21,7 +22,10 @@ def is_quiet(instruction: Instruction, bases: Collection[int]) -> bool:
     """
     if instruction.kind or instruction.stores or instruction.exits:
         return False
-    return all(number not in bases for number, _ in instruction.puts)
+    for number, _ in instruction.puts:  # noqa: SIM110  # three times as fast as any(), in the innermost loop
+        if number in bases:
+            return False
+    return True
 
 
 class Proofs:
@@ -37,15 +41,22 @@ class Proofs:
         self._bases = bases
         self._until = 0
         """The proof is valid for the instructions before this address."""
+        self._end = 0
+        """The rows that were judged last apply to the instructions before this address."""
+        self._needs: Needs | None = None
+        """What proves these rows; ``None``: they have to be judged."""
 
     def begin(self) -> None:
         """Begin a block."""
-        self._until = 0
+        self._until = self._end = 0
 
     def holds(self, pc: int, instruction: Instruction, state: State) -> bool:
         """Return whether all tables have a rule for an instruction that is proved in the state before it."""
-        if pc >= self._until and not (instruction.size and self._judged(pc, state)):
-            return False
+        if pc >= self._until:
+            is_met = pc < self._end and self._needs is not None and self._needs.are_met(state)
+            if not (instruction.size and (is_met or self._judged(pc, state))):
+                return False
+            self._until = self._end
         if instruction.kind is Kind.CALL and self._until < pc + instruction.size:
             return False  # the row that begins within the call is used while the callee runs
         if not is_quiet(instruction, self._bases):
@@ -53,12 +64,14 @@ class Proofs:
         return True
 
     def _judged(self, pc: int, state: State) -> bool:
-        self._until = _BEYOND
+        self._end, self._needs = _BEYOND, NO_NEEDS
         for starts, rules in self._rows:
             at = bisect_right(starts, pc)
             rule = rules[at - 1] if at else None
             if rule is None or self._judge.judge(rule, state) is not PROVED:
                 return False
+            needs = self._judge.needs(rule)
+            self._needs = self._needs.plus(needs) if self._needs is not None and needs is not None else None
             if at < len(starts):
-                self._until = min(self._until, starts[at])
+                self._end = min(self._end, starts[at])
         return True
