@@ -10,6 +10,7 @@ from sframe_unwind.code.decode.instruction import (
     COMPUTED,
     DIRECTION,
     INVERSE,
+    LOAD,
     REGISTER,
     REST,
     SCALED,
@@ -74,7 +75,8 @@ class Evaluator(Conditions):
     def __init__(self, machine: Machine, frame: Frame, read_constant: ReadConstant) -> None:
         super().__init__(machine, frame, read_constant)
         self.rests_on_call = False
-        """Whether, since this was cleared, the stack pointer was taken from a register other than the frame pointer."""
+        """Whether, since this was cleared, the stack pointer was taken from a register other than the frame pointer, or
+        such a register was the address from which it or a saved register was loaded."""
         self.has_replaced = False
         """Whether, since this was cleared, a value was stored over the return address."""
         self.written: set[Written] = set()
@@ -91,12 +93,16 @@ class Evaluator(Conditions):
                 result = OTHER if expression[0] == COMPUTED else value(expression, state, pc)
                 if result != OTHER or register in state.registers:
                     state.registers[register] = result
+                    if expression[0] == LOAD and result[0] in self._leaking:
+                        self.rests_on_call |= self._is_by_other(expression[1])
                 return
         puts, source_of_sp = [], sp
         for register, expression in instruction.puts:
             kind = expression[0]
             puts.append((register, OTHER if kind == COMPUTED else value(expression, state, pc)))
-            if register == sp and kind in (REGISTER, SCALED):
+            if kind == LOAD and (register == sp or puts[-1][1][0] in self._leaking):
+                self.rests_on_call |= self._is_by_other(expression[1])
+            elif register == sp and kind in (REGISTER, SCALED):
                 source = expression if kind == REGISTER else expression[1]
                 self.rests_on_call |= source[1] not in (sp, self._frame.fp)
                 source_of_sp = source[1] if kind == REGISTER and not source[2] else sp
@@ -182,7 +188,7 @@ class Evaluator(Conditions):
         Unrolled loops over an array on the stack go beyond its end, on paths that are never taken.
         """
         if has_reach(place):
-            return [slot for slot in state.slots if self._reaches.overlaps(place, size, slot)]
+            return self._reaches.overwritten(place, size, state.slots, self._leaking)
         if not on_stack(place[0]) or not state.slots:
             return []
         base, offset = place
@@ -224,6 +230,10 @@ class Evaluator(Conditions):
         if is_reached is None:
             return may_overlap(state.tops, address, size[1], slot)
         return is_unbounded or is_reached
+
+    def _is_by_other(self, address: Expression) -> bool:
+        """Return whether an address is that of a register other than the stack pointer and the frame pointer."""
+        return address[0] == REGISTER and not self._is_by_frame(address)
 
     def _is_by_frame(self, address: Expression) -> bool:
         return address[0] == REGISTER and address[1] in (self._frame.sp, self._frame.fp)
