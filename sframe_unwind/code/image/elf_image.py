@@ -12,6 +12,7 @@ from operator import gt
 
 from sframe_unwind.address import Range
 from sframe_unwind.code.decode.machines import Machine
+from sframe_unwind.code.image.alternatives import alternative_jumps
 from sframe_unwind.code.image.code_image import CodeImage, CodeSection, Contents, Plt
 from sframe_unwind.code.image.code_relocations import CodeRelocations
 from sframe_unwind.code.image.exception_tables import ExceptionTables, LandingPads
@@ -78,7 +79,10 @@ def image_of(binary: ElfBinary, machine: Machine) -> CodeImage:
     image.reachable = Addresses(filter(image.is_code, reachable))
     if binary.is_object:
         image.interposable = Addresses(_global_functions(binary, _INTERPOSABLE))
-    image.static_branches = static_branches(image, _branch_tables(binary))
+    image.static_branches = {
+        **static_branches(image, _branch_tables(binary)),
+        **dict(alternative_jumps(binary, image)),
+    }
     return image
 
 
