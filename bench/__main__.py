@@ -16,6 +16,7 @@ import elftools
 from bench import (
     against_code,
     backtraces,
+    by_code,
     commands,
     converted,
     converting,
@@ -61,7 +62,7 @@ _MODULES = (
         profiles,
     ),
     *(backtraces, runtime_code, driving, converted, lldb_starting, lldb_backtraces),
-    *(lldb_driving, lldb_moving, lldb_deep, lldb_memory),
+    *(lldb_driving, lldb_moving, lldb_deep, lldb_memory, by_code),
 )
 PARTS = {module.PART: module for module in _MODULES}
 GROUPS = {
@@ -82,6 +83,7 @@ GROUPS = {
     ),
     "gdb": ("start", "bt", "run-time", "drive"),
     "native": ("converted-bt",),
+    "both": ("by-code",),
     "lldb": ("lldb-start", "lldb-bt", "lldb-drive", "lldb-move", "lldb-deep", "lldb-memory"),
 }
 

@@ -119,6 +119,24 @@ def run_time_code(procedures: int, rounds: int) -> dict[str, list[float]]:
     return times
 
 
+def stops(place: int, count: int, generate: bool) -> tuple[list[float], list[int]]:
+    """Return the times of stops at an address with `bt` at each, in seconds, and the numbers of frames."""
+    if generate:
+        gdb.execute("set sframe generate code")
+    gdb.execute("set backtrace past-main on")
+    gdb.execute("starti > /dev/null", to_string=True)
+    gdb.execute(f"break *{place:#x}", to_string=True)
+    times, frames = [], []
+    for _ in range(count):
+        gc.collect()
+        started = time.process_time()
+        gdb.execute("continue", to_string=True)
+        text = gdb.execute("bt", to_string=True)
+        times.append(time.process_time() - started)
+        frames.append(len(_FRAME.findall(text)))
+    return times, frames
+
+
 def _go_deep(depth: int) -> None:
     gdb.execute("tbreak sample_stop", to_string=True)
     gdb.execute(f"run {depth} > /dev/null", to_string=True)
@@ -234,5 +252,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "outermost": outermost,
     "backtraces_unaided": backtraces_unaided,
     "run_time_code": run_time_code,
+    "stops": stops,
     **in_gdb_driving.FUNCTIONS,
 }

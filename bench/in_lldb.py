@@ -227,6 +227,26 @@ def deep(debugger: lldb.SBDebugger, arguments: str) -> float:
     return seconds
 
 
+def stops(debugger: lldb.SBDebugger, place: int, count: int, generate: bool) -> tuple[list[float], list[int]]:
+    """Return the CPU seconds of LLDB for stops at an address with `bt` at each, and the numbers of frames."""
+    debugger.SetAsync(False)
+    if generate:
+        _run(debugger, "sframe generate code")
+    _run(debugger, "process launch --stop-at-entry -o /dev/null")
+    target = debugger.GetSelectedTarget()
+    target.BreakpointCreateByAddress(place)
+    times, frames = [], []
+    for _ in range(count):
+        gc.collect()
+        started = time.process_time()
+        _run(debugger, "process continue")
+        text = _run(debugger, "bt")
+        times.append(time.process_time() - started)
+        frames.append(text.count("frame #"))
+    target.GetProcess().Kill()
+    return times, frames
+
+
 _CONDITIONS = {"condition": "-c 'number == -1'", "ignore": "-i 1000000"}
 """Options of a breakpoint that never stops the program for the user."""
 
@@ -249,6 +269,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "driving": driving,
     "growth": growth,
     "moving": moving,
+    "stops": stops,
 }
 
 

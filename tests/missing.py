@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -66,6 +67,17 @@ def core_files_needed() -> None:
 def fixed_addresses_needed() -> None:
     """End the test if no debugger can run a program twice at the same addresses, which the test compares."""
     _needed(_randomisation())
+
+
+def mount_namespaces_needed() -> None:
+    """End the test if programs cannot be started in a mount namespace of their own, in which they mount a folder."""
+    tried = ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    try:
+        done = subprocess.run(tried, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        absent("unshare or mount (util-linux) is not installed: processes in mount namespaces stay untested")
+    if done.returncode:
+        not_on_this_system(f"no mount namespace: {done.stderr.strip()}")
 
 
 _randomisation = functools.cache(linux.randomisation)

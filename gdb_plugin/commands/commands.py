@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -71,7 +72,11 @@ class _Command(gdb.Command):
     @_guarded
     def invoke(self, argument: str, from_tty: bool) -> None:
         """Run the command."""
-        _show(self.run(self.command.parse_line(argument, gdb.string_to_argv)))
+        arguments = self.command.parse_line(argument, gdb.string_to_argv)
+        if self.command.has_colours:
+            gdb.write("".join(f"{line}\n" for line in self.run(arguments._replace(coloured=_has_colours(from_tty)))))
+        else:
+            _show(self.run(arguments))
 
     def stacks(self) -> Stacks:
         """Return the object that reads stacks."""
@@ -83,6 +88,14 @@ class _Command(gdb.Command):
     def run(self, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
         raise NotImplementedError
+
+
+def _has_colours(from_tty: bool) -> bool:
+    """Return whether GDB itself would write colours: to a terminal, and not to a log or for a program.
+
+    :param from_tty: whether a user has typed the command.
+    """
+    return from_tty and bool(gdb.parameter("style enabled")) and not gdb.parameter("logging enabled") and os.isatty(1)
 
 
 def _show(lines: Sequence[str]) -> None:
@@ -223,7 +236,7 @@ class Disassemble(_Command):
         from gdb_plugin.commands.disassembling import disassembled
 
         with_source, address = commands.source_and_address(arguments)
-        return disassembled(self.stacks(), address, with_source)
+        return disassembled(self.stacks(), address, with_source, arguments.coloured)
 
 
 class Tasks(_Command):

@@ -17,7 +17,7 @@ from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.listing import SourceLine
 
 
-def disassembled(stacks: Stacks, expression: str, with_source: bool) -> Sequence[str]:
+def disassembled(stacks: Stacks, expression: str, with_source: bool, coloured: bool) -> Sequence[str]:
     """Return the lines of the command.
 
     :param expression: the address; empty: that of the selected frame.
@@ -34,7 +34,7 @@ def disassembled(stacks: Stacks, expression: str, with_source: bool) -> Sequence
     if here is not None:
         marked = int(gdb.selected_frame().pc())
     view = View(name_around(pc), partial(_instructions, with_source=with_source), marked, here)
-    return lines(stacks.code(), pc, view)
+    return lines(stacks.code(), pc, view, coloured)
 
 
 def _instructions(start: int, end: int, with_source: bool) -> Sequence[Instruction]:

@@ -50,9 +50,9 @@ class Program(NamedTuple):
 
     language: str
     run: Sequence[str]
-    """The command; ``{made}`` stands for what :attr:`make` makes."""
+    """The command; ``{made}`` stands for what :attr:`make` makes, ``{source}`` for a copy of the folder of sources."""
     make: Sequence[str] = ()
-    """The command that compiles it; empty: nothing is compiled."""
+    """The command that compiles it, likewise; empty: nothing is compiled."""
 
 
 class Seen(NamedTuple):
@@ -70,24 +70,28 @@ class Seen(NamedTuple):
         return sum(map(len, self.stacks.values()))
 
 
-def _source(name: str) -> str:
-    return str(_PROGRAMS / name)
-
-
-_JAVA = ["javac", "-d", "{made}", _source("Deep.java")]
+_THREADS = ("-pthread", "{source}/deep.c", "-o", "{made}")
+_JAVA = ("javac", "-d", "{made}", "{source}/Deep.java")
 PROGRAMS = (
-    Program("C", ["{made}"], ["gcc", "-O2", "-pthread", _source("deep.c"), "-o", "{made}"]),
-    Program("C, -O0, static", ["{made}"], ["gcc", "-static", "-pthread", _source("deep.c"), "-o", "{made}"]),
-    Program("C++", ["{made}"], ["g++", "-O2", "-pthread", _source("deep.cpp"), "-o", "{made}"]),
-    Program("Rust", ["{made}"], ["rustc", "-O", _source("deep.rs"), "-o", "{made}"]),
-    Program("Go", ["{made}"], ["go", "build", "-o", "{made}", _source("deep.go")]),
-    Program("Python", ["/usr/bin/python3", _source("deep.py")]),
-    Program("Perl", ["perl", _source("deep.pl")]),
-    Program("JavaScript (Node)", ["node", _source("deep.js")]),
+    Program("C", ["{made}"], ["gcc", "-O2", *_THREADS]),
+    Program("C, -O0, static", ["{made}"], ["gcc", "-static", *_THREADS]),
+    Program("C++", ["{made}"], ["g++", "-O2", "-pthread", "{source}/deep.cpp", "-o", "{made}"]),
+    Program("Rust", ["{made}"], ["rustc", "-O", "{source}/deep.rs", "-o", "{made}"]),
+    Program("Go", ["{made}"], ["go", "build", "-o", "{made}", "{source}/deep.go"]),
+    Program("OCaml", ["{made}"], ["ocamlopt", "{source}/deep.ml", "-o", "{made}"]),
+    Program("OCaml, bytecode", ["{made}"], ["ocamlc", "-custom", "{source}/deep.ml", "-o", "{made}"]),
+    Program("Erlang", ["escript", "{source}/deep.erl"]),
+    Program("Guile (Scheme)", ["guile", "--no-auto-compile", "{source}/deep.scm"]),
+    Program("Python", ["/usr/bin/python3", "{source}/deep.py"]),
+    Program("Perl", ["perl", "{source}/deep.pl"]),
+    Program("PHP", ["php", "{source}/deep.php"]),
+    Program("Ruby", ["ruby", "{source}/deep.rb"]),
+    Program("Lua", ["lua5.4", "{source}/deep.lua"]),
+    Program("JavaScript (Node)", ["node", "{source}/deep.js"]),
     Program("Java", ["java", "-cp", "{made}", "Deep"], _JAVA),
     Program("Java, interpreted", ["java", "-Xint", "-cp", "{made}", "Deep"], _JAVA),
-    Program("Tcl", ["tclsh", _source("deep.tcl")]),
-    Program("shell (bash)", ["bash", _source("deep.sh")]),
+    Program("Tcl", ["tclsh", "{source}/deep.tcl"]),
+    Program("shell (bash)", ["bash", "{source}/deep.sh"]),
     Program("SQL (SQLite)", ["sqlite3", ":memory:", ".shell echo ready; exec cat"]),
 )
 
@@ -133,10 +137,11 @@ def _line(language: str, what: str, mine: Seen, others: Sequence[Seen]) -> str:
 @contextmanager
 def _waiting(program: Program, folder: Path) -> Iterator[int]:
     """Start a program; yield its process id when it waits."""
-    made = str(folder / "made")
+    source = shutil.copytree(_PROGRAMS, folder / "source")  # some compilers write files beside the source
+    places = {"made": str(folder / "made"), "source": str(source)}
     if program.make:
-        _run([word.format(made=made) for word in program.make])
-    command = [word.format(made=made) if word == "{made}" else word for word in program.run]
+        _run([word.format(**places) for word in program.make])
+    command = [word.format(**places) for word in program.run]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None

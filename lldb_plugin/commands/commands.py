@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Callable
 
 import lldb
@@ -59,8 +60,11 @@ class Commands:
         :param text: the rest of the line.
         """
         try:
-            lines = self._runs[command](context, command.parse_line(text, str.split))
-            result.AppendMessage("\n".join(map(printable, lines)))
+            arguments = command.parse_line(text, str.split)
+            if command.has_colours:
+                arguments = arguments._replace(coloured=context.GetTarget().GetDebugger().GetUseColor())
+            lines = self._runs[command](context, arguments)
+            result.AppendMessage("\n".join(lines if command.has_colours else map(printable, lines)))
             result.SetStatus(lldb.eReturnStatusSuccessFinishResult)
         except SFrameError as error:
             result.SetError(f"sframe: {error}")
@@ -148,10 +152,11 @@ class Commands:
         """Return the listing of a function."""
         target = context.GetTarget()
         with_source, expression = commands.source_and_address(arguments)
+        listed = partial(disassembled, target, with_source=with_source, coloured=arguments.coloured)
         if expression and not _has_process(context):
             code = program_file.code(target)
             address = expressions.address_of(context, expression)
-            return disassembled(target, places.in_file(target), code, pc=address, frame=None, with_source=with_source)
+            return listed(places.in_file(target), code, pc=address, frame=None)
         (thread,) = _threads(context, arguments)
         snapshot = stacks.take(self._session, thread)
         pc = thread.GetSelectedFrame().GetPC()
@@ -159,8 +164,7 @@ class Commands:
         if not expression or (address := expressions.address_of(context, expression)) == pc:
             address, here = stacks.selected(snapshot)
             frame = pc, here
-        code, at = stacks.code(snapshot), places.in_process(target)
-        return disassembled(target, at, code, pc=address, frame=frame, with_source=with_source)
+        return listed(places.in_process(target), stacks.code(snapshot), pc=address, frame=frame)
 
     def _tasks(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return the tasks with their stacks."""

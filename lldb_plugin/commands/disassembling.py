@@ -20,7 +20,13 @@ Selected = tuple[int, FrameContext]
 
 
 def disassembled(
-    target: lldb.SBTarget, places: Places, code: ProcessCode, pc: int, frame: Selected | None, with_source: bool
+    target: lldb.SBTarget,
+    places: Places,
+    code: ProcessCode,
+    pc: int,
+    frame: Selected | None,
+    with_source: bool,
+    coloured: bool,
 ) -> Sequence[str]:
     """Return the lines of the command.
 
@@ -34,7 +40,7 @@ def disassembled(
     line_of = partial(_line, places.resolve) if with_source else None
     disassemble = partial(_instructions, target, places, code, line_of)
     marked, here = (None, None) if frame is None else frame
-    return lines(code, pc, View(name or "", disassemble, marked, here))
+    return lines(code, pc, View(name or "", disassemble, marked, here), coloured)
 
 
 def _instructions(

@@ -28,6 +28,7 @@ _FOUND_BY = {
     FoundBy.PLT: "a procedure linkage table",
     FoundBy.CALLED: "called by code to which the entry point or an export leads, or its address is passed on",
     FoundBy.FRAME: "by the frame: its return address follows a direct call of the function",
+    FoundBy.POINTER: "by the frame: it is entered through a pointer, and data of the program holds its address",
 }
 _BASES = {
     Basis.PROVED: "proved by its instructions",

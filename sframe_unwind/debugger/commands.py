@@ -51,6 +51,8 @@ class Arguments(NamedTuple):
     rest: tuple[str, ...]
     context: ContextArgument | None = None
     """``None``: the command shows the threads."""
+    coloured: bool = False
+    """Whether the debugger writes colours; only for a command that has :attr:`Command.has_colours`."""
 
 
 def _as_one_word(line: str) -> Sequence[str]:
@@ -75,6 +77,8 @@ class Command(NamedTuple):
     """Whether it takes :data:`CONTEXTS`."""
     takes_text: bool = False
     """The rest of the line, including spaces, is one argument: an expression, or the name of a file."""
+    has_colours: bool = False
+    """Its lines can have escape sequences for colours; it makes all other text printable itself."""
 
     def help(self, debugger: str) -> str:
         """Return the text of ``help sframe NAME``.
@@ -219,6 +223,7 @@ DISASSEMBLE = Command(
     "With /s, also the lines of the source.",
     positional=1,
     takes_text=True,
+    has_colours=True,
 )
 TASKS = Command(
     "tasks",

@@ -28,6 +28,7 @@ from sframe_unwind.report.listing import (
 )
 from sframe_unwind.report.listing_text import COLOURED, PLAIN_STYLE, Format, to_text
 from sframe_unwind.report.rule_cells import RuleCells, difference, rule_cells
+from sframe_unwind.report.terminal import printable
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.table import Match
 from sframe_unwind.unwind.code_match import CodeMatch
@@ -63,10 +64,11 @@ class View(NamedTuple):
     """The frame with this lookup address; ``None``: there is none."""
 
 
-def lines(process: ProcessCode, pc: int, view: View, coloured: bool = False) -> list[str]:
+def lines(process: ProcessCode, pc: int, view: View, coloured: bool) -> list[str]:
     """Return the lines of the command.
 
     :param pc: lookup address; see :func:`sframe_unwind.address.lookup_address`.
+    :param coloured: write escape sequences for colours.
     :raises SFrameError: neither SFrame nor CFI describes the address, or its code cannot be read.
     """
     arch = process.modules.arch
@@ -197,7 +199,7 @@ class _Rows:
             marked = tuple(dict.fromkeys((*differs, *self._wrong)))
             extra = Extra(source=source, notes=tuple(notes), differs=marked, values=shown)
         raw = b"\0" * instruction.size  # it is not shown: the debugger's text is
-        return Row(address=at, raw=raw, text=instruction.text, rules=self._cells, begins=begins, extra=extra)
+        return Row(address=at, raw=raw, text=printable(instruction.text), rules=self._cells, begins=begins, extra=extra)
 
     def _values(self, at: int, size: int, rule: UnwindRule | None) -> tuple[str, ...]:
         """Return the values of the frame, at the instruction that contains the lookup address."""

@@ -34,4 +34,4 @@ class FileMapping(NamedTuple):
     """File offset of ``start``, in bytes."""
     path: str
     link: str = ""
-    """Opens a file that was deleted or replaced since it was mapped; empty: the path still leads to it."""
+    """Opens the file that was mapped, wherever the path leads now; empty: there is only the path."""

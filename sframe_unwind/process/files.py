@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Sequence
@@ -78,6 +79,20 @@ class Files:
             self.unfit[candidates[0].path] = self._refuse(candidates[0], build_id)
         return by_id
 
+    def leads_elsewhere(self, path: str, link: str) -> bool:
+        """Return whether a path leads to another file than the one that was mapped, or to none.
+
+        :param link: opens the mapped file.  If the user may not use it, the answer is ``False``.
+        """
+        try:
+            mapped = os.stat(link)  # noqa: PTH116  # a pathlib.Path would refuse odd names
+        except OSError:
+            return False
+        for root in self._roots:
+            with contextlib.suppress(OSError):
+                return not os.path.samestat(mapped, os.stat(_below(root, path)))  # noqa: PTH116
+        return True
+
     def _by_build_id(self, build_id: str, suffixes: Sequence[str]) -> ElfFile | None:
         """Return the file for a build ID from the debug folders, or ``None``."""
         if len(build_id) < 4:
@@ -114,14 +129,29 @@ class Files:
         return found.debug_info if found is not None else None
 
     def _by_debug_link(self, file: ElfFile) -> ElfFile | None:
-        """Search as GDB does: beside the file, in ``.debug`` there, and at its path below the debug folders."""
+        """Search as GDB does: beside the file, in ``.debug`` there, and at its path below the debug folders.
+
+        The folder of the file is one of the process, which may see other files at its paths than this program.
+        """
         if file.debug_link is None:
             return None
         name, crc = file.debug_link
-        folder = Path(os.path.realpath(file.path)).parent
-        places = [folder, folder / ".debug", *(Path(_below(debug, str(folder))) for debug in self._debug_folders)]
-        found = (self.open(str(place / name)) for place in places)
+        folders = self._folders_of(file)
+        beside = [_below(root, folder) for folder in folders for root in (*self._roots, "")]
+        places = [place for folder in beside for place in (folder, f"{folder}/.debug")]
+        places += [_below(debug, folder) for folder in folders for debug in self._debug_folders]
+        found = (self.open(f"{place}/{name}") for place in dict.fromkeys(places))
         return next((one for one in found if one and one is not file and one.crc32() == crc), None)
+
+    def _folders_of(self, file: ElfFile) -> list[str]:
+        """Return the folder of a file without symbolic links; before it, that in which it was found below a root."""
+        real = os.path.realpath(file.path)
+        paths = [real]
+        root = next((root for root in self._roots if root and file.path.startswith(f"{root}/")), "")
+        if root:
+            below = os.path.realpath(root).rstrip("/")  # of a process, the kernel names a root that only it sees
+            paths = [file.path[len(root) :], real[len(below) :] if real.startswith(f"{below}/") else real]
+        return list(dict.fromkeys(map(os.path.dirname, paths)))
 
     def given(self, path: str) -> ElfFile:
         """Return a file that the user named.

@@ -45,9 +45,7 @@ class MemoryMapping(NamedTuple):
     offset: int
     """File offset of ``start``, in bytes."""
     path: str
-    """A path, or a name such as ``[stack]``; empty for anonymous memory."""
-    is_deleted: bool
-    """The path no longer leads to the file: it was deleted, or another one was moved there."""
+    """A path, or a name such as ``[stack]``; empty for anonymous memory.  A file that was deleted keeps its path."""
 
 
 class Mappings:
@@ -65,7 +63,6 @@ class Mappings:
                 executable=b"x" in flags,
                 offset=int(offset, 16),
                 path=_unescaped(name),
-                is_deleted=name.endswith(_DELETED),
             )
             for start, end, flags, offset, name in _LINE.findall(text)
         ]
@@ -83,12 +80,12 @@ class Mappings:
     def files(self, process: int) -> list[FileMapping]:
         """Return the mappings of files.
 
-        :param process: id of the process; in its ``map_files`` are links to files that were deleted.
+        :param process: id of the process; in its ``map_files`` are links to the files.
         """
         return [
             FileMapping(
                 *(mapping.start, mapping.end, mapping.offset, mapping.path),
-                f"{_MAP_FILES.format(process)}/{mapping.start:x}-{mapping.end:x}" if mapping.is_deleted else "",
+                f"{_MAP_FILES.format(process)}/{mapping.start:x}-{mapping.end:x}",
             )
             for _, _, mapping in self._mappings
             if mapping.path.startswith("/")

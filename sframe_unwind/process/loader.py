@@ -53,8 +53,8 @@ class MappedFile:
             build_id = ""  # the first page was not saved
         if self._given and self._files.fits(self._given, build_id):
             return self._given
-        mapped = self._files.open(self._link) if self._link else None
-        return mapped or self._files.find(self.path, build_id)
+        is_elsewhere = self._link and self._files.leads_elsewhere(self.path, self._link)
+        return (self._files.open(self._link) if is_elsewhere else None) or self._files.find(self.path, build_id)
 
     def read(self, start: int, offset: int, size: int) -> bytes:
         """Return up to ``size`` bytes at file offset ``start`` plus ``offset``; none if the file was not found."""

@@ -17,6 +17,22 @@ def follows_call(arch: Arch, pc: int, read: ReadMemory) -> bool:
     :param read: reads the memory of the process.
     """
     try:
-        return arch.ends_call(read(pc - _CODE_SIZE & ADDRESS_MASK, _CODE_SIZE))
+        return arch.ends_call(_before(pc, read))
     except MemoryReadError:
         return False
+
+
+def follows_indirect_call(arch: Arch, pc: int, read: ReadMemory) -> bool:
+    """Return whether a call whose target is in a register or in memory ends at an address.
+
+    :param read: reads the memory of the process.
+    """
+    try:
+        code = _before(pc, read)
+    except MemoryReadError:
+        return False
+    return arch.ends_call(code) and arch.call_target(code[-arch.call_size :], pc) is None
+
+
+def _before(pc: int, read: ReadMemory) -> bytes:
+    return read(pc - _CODE_SIZE & ADDRESS_MASK, _CODE_SIZE)

@@ -12,6 +12,7 @@ from sframe_unwind.debugger.commands import (
     MODE,
     STATUS,
     STRICT,
+    Arguments,
     Command,
     ContextArgument,
     UsageError,
@@ -22,10 +23,10 @@ ALL = (MODE, STRICT, STATUS, BACKTRACE, COMPARE, EXPLAIN, DISASSEMBLE)
 
 
 def test_options_and_the_number_of_frames() -> None:
-    assert COMPARE.parse([]) == (frozenset(), None, (), None)
-    assert COMPARE.parse(["--json", "12", "-all"]) == (frozenset({"-all", "--json"}), 12, (), None)
-    assert BACKTRACE.parse(["-all", "1"]) == (frozenset({"-all"}), 1, (), None)
-    assert EXPLAIN.parse(["main+4"]) == (frozenset(), None, ("main+4",), None)
+    assert COMPARE.parse([]) == Arguments(frozenset(), None, ())
+    assert COMPARE.parse(["--json", "12", "-all"]) == Arguments(frozenset({"-all", "--json"}), 12, ())
+    assert BACKTRACE.parse(["-all", "1"]) == Arguments(frozenset({"-all"}), 1, ())
+    assert EXPLAIN.parse(["main+4"]) == Arguments(frozenset(), None, ("main+4",))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,8 @@ def test_what_a_command_does_not_take(command: Command, words: list[str], messag
     ],
 )
 def test_a_context_is_the_rest_of_the_line(line: str, limit: int | None, option: str, text: str) -> None:
-    assert BACKTRACE.parse_line(line, str.split) == (frozenset(), limit, (), ContextArgument(option, text))
+    expected = Arguments(frozenset(), limit, (), ContextArgument(option, text))
+    assert BACKTRACE.parse_line(line, str.split) == expected
 
 
 @pytest.mark.parametrize("command", ALL, ids=[command.name for command in ALL])

@@ -7,6 +7,7 @@ import re
 from tests.debugger import listing
 from tests.gdb.driver import Debugger, batch
 from tests.gdb.programs import built
+from tests.gdb.terminal import plain, terminal
 
 STOPPED = ("break sample_stop", "run > /dev/null", "up")
 
@@ -54,3 +55,18 @@ def test_what_cannot_be_shown(debugger: Debugger) -> None:
     assert nowhere == 'sframe: No symbol "nowhere" in current context.'
     assert low.startswith("sframe: 0x10: nothing tells where its function begins: ")
     assert alive == "alive"
+
+
+def test_colours_are_those_of_gdb(debugger: Debugger) -> None:
+    """They are for a terminal with `set style enabled on`, and not for programs that take the output."""
+    with terminal(debugger, built("plt", "amd64", 3)) as session:
+        session.run("set style enabled off")
+        uncoloured = session.run("sframe disassemble called_back")
+        assert "\x1b" not in uncoloured
+        session.run("set style enabled on")
+        coloured = session.run("sframe disassemble called_back")
+        assert re.search(r"\x1b\[36[0-9;]*mrsp\+8", coloured)  # GDB 18 writes each sequence in its own way
+        assert plain(coloured) == uncoloured
+        taken = session.run("python print(gdb.execute('sframe disassemble called_back', to_string=True))")
+        assert "\x1b" not in taken
+        assert "rsp+8" in taken

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.debugger import listing
+from tests.gdb.terminal import plain
 from tests.lldb.driver import IMPORT, batch
 from tests.samples.build import build
 
@@ -54,3 +55,15 @@ def test_an_address_before_the_program_runs(lldb: str) -> None:
 def test_what_cannot_be_shown(lldb: str, address: str, error: str) -> None:
     text = batch(lldb, "-o", IMPORT, "-o", f"sframe disassemble {address}", str(build("plt")), status=None)
     assert error in text
+
+
+def test_colours_are_those_of_lldb(lldb: str) -> None:
+    program, shown = str(build("plt")), []
+    for colours in ("true", "false"):
+        setting = f"settings set use-color {colours}"
+        text = batch(lldb, "-o", IMPORT, "-o", setting, "-o", "sframe disassemble called_back", program)
+        shown.append(text.partition("sframe disassemble called_back\n")[2])
+    coloured, uncoloured = shown
+    assert "\x1b" not in uncoloured
+    assert "\x1b[36mrsp+8" in coloured
+    assert plain(coloured) == uncoloured

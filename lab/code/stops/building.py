@@ -49,6 +49,7 @@ PROGRAMS = (
     *(Program("stepper", level) for level in ("-O2", "-Os", "-O3")),
     *(Program(source, "-O2") for source in ("recursion", "dynamic", "callback", "realign")),
     Program("signals", "-O2", ("SIGUSR1", "SIGUSR2", "SIGALRM")),
+    *(Program("handlers", level, ("SIGUSR1",)) for level in ("-O0", "-O2")),
 )
 
 

@@ -26,6 +26,9 @@ class Count:
     """Number of commands that moved on."""
     moved_elsewhere: int = 0
     """Number of these that ended elsewhere than with CFI."""
+    unnoticed: int = 0
+    """Number of these that LLDB ended in a callee, which it took for the caller or an outer function: by its own
+    unwinder, the CFA is not below the caller's."""
     other_ways: int = 0
     """Number of runs that did not stop at the same places to their end."""
 
@@ -39,6 +42,8 @@ class Count:
             f"{self.equal:5} frames equal, {self.wrong:3} wrong, {self.missing:4} missing at {self.shorter:3} stops"
         )
         moves = f"{self.moves:4} moves, {self.moved_elsewhere:3} elsewhere"
+        if self.unnoticed:
+            moves += f" ({self.unnoticed} in a callee that LLDB took for the caller)"
         cut = f"; {self.other_ways} cut off" if self.other_ways else ""
         return f"{self.stops:4} stops: {frames}, longer at {self.longer:2}; {moves}{cut}"
 
@@ -75,6 +80,7 @@ def compared(
             count.moves += 1
             if right["after"] != other["after"]:
                 count.moved_elsewhere += 1
+                count.unnoticed += _is_unnoticed(right, other)
                 report(f"{where}: {right['move']} ends at {_hex(*other['after'])}, with CFI {_hex(*right['after'])}")
                 count.other_ways += number + 1 < len(wanted)
                 return count
@@ -82,6 +88,14 @@ def compared(
         report(f"{title}: {len(found)} stops, with CFI {len(wanted)}")
         count.other_ways += 1
     return count
+
+
+def _is_unnoticed(right: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Return whether a step in LLDB has entered a function, but the innermost frame seems to be the caller or outer."""
+    cfa, after = other.get("cfa"), other.get("cfa after")
+    if cfa is None or after is None or right["cfa after"] is None:
+        return False
+    return bool(after >= cfa and right["cfa after"] < right["cfa"])
 
 
 def _hex(*frame: Sequence[int]) -> str:

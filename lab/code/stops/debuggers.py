@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.code.stops.building import Program
-from tests.abis.debuggers import debugger
+from lab.drive.scene import FIXED_MEMORY
+from tests.abis.debuggers import debugger, sysroot
 from tests.code_packages import code_packages
 from tests.gdb import driver as gdb
 from tests.lldb import driver as lldb
@@ -31,8 +32,8 @@ def collected(
     described = {
         "executable": str(executable),
         "arguments": [],
-        "emulator": list(ABIS[abi].emulator),
-        "sysroot": "",
+        "emulator": _emulator(abi),
+        "sysroot": sysroot(abi) if name in _LLDBS else "",
         "signals": list(program.signals),
     }
     own = name in ("gdb", "lldb")
@@ -62,3 +63,9 @@ def collected(
             moves=list(_LLDB_MOVES),
         )
         return in_lldb
+
+
+def _emulator(abi: str) -> list[str]:
+    """Return the command of an emulator that places libraries at the same addresses in each run; none: not needed."""
+    words = ABIS[abi].emulator
+    return [words[0], *FIXED_MEMORY, "-seed", "1", *words[1:]] if words else []

@@ -29,6 +29,7 @@ from sframe_unwind.code.decode.machines import Machine
 _REACH = 1 << 33
 _PAGE = 0x1000
 _WORD = 8
+_HALF_WORD_BITS = 16
 _MASK = (1 << 64) - 1
 
 SIZES = {
@@ -264,9 +265,21 @@ class Operands:
         if data.op == "Iop_GetElem64x2":
             element = self._element(data.args[1])
             return self._computed(data) if element is None else self.lanes(data.args[0])[element]
+        if data.op == "Iop_And16":
+            return self._and_half(data)
         if data.op in _NEUTRAL_ZERO and self.value(data.args[1]) == (CONSTANT, 0):
             return self.value(data.args[0])
         return self._computed(data)
+
+    def _and_half(self, data: Any) -> Expression:
+        """Return the low 16 bits of a register, rounded down to a multiple of a power of two."""
+        left, right = (self.value(operand) for operand in data.args)
+        if left[0] != EXTEND or left[2] != _HALF_WORD_BITS or right[0] != CONSTANT:
+            return self._computed(data)
+        multiple = (1 << _HALF_WORD_BITS) - right[1]
+        if multiple & (multiple - 1):
+            return self._computed(data)
+        return (EXTEND, (AND, left[1], -multiple), _HALF_WORD_BITS, False)
 
     def lanes(self, data: Any) -> tuple[Expression, ...]:
         """Return the words of an expression of 128 or 256 bits, the lowest first."""

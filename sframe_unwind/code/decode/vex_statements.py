@@ -7,6 +7,7 @@ from typing import Any
 from sframe_unwind.code.decode.folding import mixed, moved, unknown
 from sframe_unwind.code.decode.instruction import (
     ADD,
+    AND,
     ANYTHING,
     CHOICE,
     COMPUTED,
@@ -119,6 +120,8 @@ class Translation:
         if SIZES.get(kind, _WORD) >= _WORD:
             for place, value in enumerate(self._in_memory(data)):
                 self._write(offset + _WORD * place, value)
+        elif (cleared := self._cleared(offset, kind, data)) is not None:
+            self._write(offset & ~7, cleared)
         elif not self._is_there(offset, kind, data):
             size = SIZES.get(kind, 8)
             for place in range(offset & ~7, offset + size, 8):
@@ -137,6 +140,17 @@ class Translation:
         """Return whether a part of a register is written with its own value, as by `lr %r11,%r11` on s390x."""
         value = self._operands.value(data)
         return value != RESULT and value == self._operands.read(offset, kind)
+
+    def _cleared(self, offset: int, kind: str, data: Any) -> Expression | None:
+        """Return the new value of a register that loses some of its lowest bits, as by `nill` on s390x.
+
+        ``None``: anything else is written.
+        """
+        value, before = self._operands.value(data), self._operands.read(offset, kind)
+        if value[0] != EXTEND or before[0] != EXTEND or value[1][:2] != (AND, before[1]) or value[2] != before[2]:
+            return None
+        cleared: Expression = value[1]
+        return cleared
 
     def _put_any(self, statement: Any) -> None:
         # An indexed write: to the x87 stack.
@@ -220,8 +234,11 @@ class Translation:
 
     def _dirty(self, statement: Any) -> None:
         operands = [self._operands.value(one) for one in statement.args if getattr(one, "tag", "") in _PLAIN]
-        if statement.mFx in ("Ifx_Read", "Ifx_Modify"):
-            operands.append((LOAD, self._operands.value(statement.mAddr), max(statement.mSize, _WORD), False))
+        if statement.mFx != "Ifx_None":
+            address = self._operands.value(statement.mAddr)
+            operands = [one for one in operands if one != address]  # results depend on what is there
+            if statement.mFx != "Ifx_Write":
+                operands.append((LOAD, address, max(statement.mSize, _WORD), False))
         if statement.nFxState:
             operands.append((REGISTER, REST, 0))
         value = unknown(mixed(*operands), *operands)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol
 
-from sframe_unwind.address import ByteOrder
+from sframe_unwind.address import ByteOrder, Range, merged
 from sframe_unwind.code.image.ranges import Addresses
 
 _BEYOND = 1 << 64
@@ -71,7 +71,8 @@ class CodeImage:
     ) -> None:
         self._sections = sorted(sections, key=lambda section: section.start)
         self._starts = [section.start for section in self._sections]
-        self._byteorder = byteorder
+        self.byteorder = byteorder
+        """The byte order of data."""
         self.not_returning = not_returning
         self.external = external or {}
         self._pointers = pointers or {}
@@ -92,6 +93,14 @@ class CodeImage:
             return None
         section = self._sections[at]
         return section if address < section.end else None
+
+    def data_sections(self) -> Iterator[CodeSection]:
+        """Yield the sections without code."""
+        return (section for section in self._sections if not section.executable)
+
+    def code_extents(self) -> list[Range]:
+        """Return the extents of the sections with code; those that touch are one."""
+        return merged((section.start, section.end) for section in self._sections if section.executable)
 
     def plt(self, address: int) -> Plt | None:
         """Return the procedure linkage table that contains an address."""
@@ -120,7 +129,7 @@ class CodeImage:
         if section is None or address + size > section.end:
             return None
         offset = address - section.start
-        return int.from_bytes(section.contents[offset : offset + size], self._byteorder)
+        return int.from_bytes(section.contents[offset : offset + size], self.byteorder)
 
     def read_constant(self, address: int, size: int) -> int | None:
         """Return the number at an address if it cannot change."""

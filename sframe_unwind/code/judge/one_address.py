@@ -223,7 +223,7 @@ class _Image(CodeImage):
         if found is not None or self._read_memory is None:
             return found
         try:
-            return int.from_bytes(self._read_memory(address, size), self._byteorder)
+            return int.from_bytes(self._read_memory(address, size), self.byteorder)
         except MemoryReadError:
             return None
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from sframe_unwind.code.decode.lifting import check_installed
-from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.code.rows.extents import Extent, FoundBy
 from sframe_unwind.code.rows.function import Basis, Rows, rule_in
 from sframe_unwind.code.rows.one_file import MAX_SIZE, FileCode
 from sframe_unwind.code.rows.stack_words import FrameValues, words_of
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import MemoryReadError, SFrameError
-from sframe_unwind.unwind.after_call import follows_call
+from sframe_unwind.unwind.after_call import follows_call, follows_indirect_call
+from sframe_unwind.unwind.signal_frame import is_trampoline
 from sframe_unwind.unwind.step import Caller, step
 from sframe_unwind.unwind_rule import OUTERMOST, UnwindRule
 
@@ -54,7 +55,7 @@ class CodeRows:
         check_installed()
         self._path = path
         self._symbols = symbols
-        self._rows: dict[CodeRange, list[Rows]] = {}
+        self._rows: dict[Extent, list[Rows]] = {}
         self.why = ""
         """Why rows are missing, in one line; empty: nothing is known to be damaged.  It is set when rows are made."""
 
@@ -83,8 +84,9 @@ class CodeRows:
         """Return the row for the address of a frame in a process.
 
         Where no table names the function, the frame can show where it begins: a word on the stack follows a direct call
-        of a function whose code leads to the address, and has its return address exactly there.  If the frame allows
-        different callers, there is no answer.
+        of a function whose code leads to the address, and has its return address exactly there.  Where nothing leads
+        to a function but its address in data, the word follows a call through a register or memory.  If the frame
+        allows different callers, there is no answer.
 
         :param address: lookup address of the frame.
         """
@@ -101,7 +103,19 @@ class CodeRows:
         if found:
             return next(iter(found.values())) if len(found) == 1 else None
         row = self.at(address)
-        return row if row is not None and _is_called_so(file, row, frame) else None
+        if row is None:
+            return self._by_pointer(file, address, frame)
+        return row if _is_called_so(file, row, frame) else None
+
+    def _by_pointer(self, file: FileCode, address: int, frame: FrameValues) -> CodeRow | None:
+        """Return the row of a function whose address data holds; ``None``: there is none, or there are several."""
+        found: dict[Caller, CodeRow] = {}
+        for start in islice(file.pointed_to(address), _MOST_TRIED):
+            row = self._row(Extent(file.before_next(start), FoundBy.POINTER), address)
+            caller = None if row is None else _caller(file, row.rule, frame)
+            if row is not None and caller is not None and _is_called_by_pointer(file, caller, frame):
+                found.setdefault(caller, row)
+        return next(iter(found.values())) if len(found) == 1 else None
 
     def _row(self, extent: Extent, address: int) -> CodeRow | None:
         function, found_by = extent
@@ -116,15 +130,17 @@ class CodeRows:
         return None if found is None else CodeRow(found.rule, *function, found.basis, found_by)
 
     def _rows_of(self, file: FileCode, extent: Extent) -> list[Rows]:
-        function = extent.function
-        rows = self._rows.pop(function, None)
+        function, found_by = extent
+        rows = self._rows.pop(extent, None)
         if rows is None:
-            is_named = extent.found_by not in (FoundBy.CALLED, FoundBy.FRAME)
             try:
-                rows = file.rows(function) if is_named else file.rows_of_found(function)
+                if found_by in (FoundBy.CALLED, FoundBy.FRAME, FoundBy.POINTER):
+                    rows = file.rows_of_found(function, returns=found_by is FoundBy.POINTER)
+                else:
+                    rows = file.rows(function)
             except SFrameError as error:
                 self.why, rows = str(error), []
-        self._rows[function] = rows  # last, so that the least recently used one is first
+        self._rows[extent] = rows  # last, so that the least recently used one is first
         if len(self._rows) > _MOST_KEPT:
             del self._rows[next(iter(self._rows))]
         return rows
@@ -175,3 +191,9 @@ def _is_called_so(file: FileCode, row: CodeRow, frame: FrameValues) -> bool:
         return False
     target = file.target_before(caller.pc - frame.bias)
     return follows_call(file.arch, caller.pc, frame.read) and (target is None or row.start in file.leads_to(target))
+
+
+def _is_called_by_pointer(file: FileCode, caller: Caller, frame: FrameValues) -> bool:
+    """Return whether a return address follows a call through a register or memory, or is that of a signal handler."""
+    read, pc = frame.read, caller.pc
+    return follows_indirect_call(file.arch, pc, read) or is_trampoline(file.arch, read, pc)

@@ -31,6 +31,8 @@ class FoundBy(Enum):
     """Code to which the entry point, or a function of a table, leads calls it, or passes its address on."""
     FRAME = "the frame itself"
     """The frame's return address follows a direct call of it."""
+    POINTER = "pointer"
+    """Data holds its address, and the frame's return address follows a call through a register or memory."""
 
 
 class Extent(NamedTuple):

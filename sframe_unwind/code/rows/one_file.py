@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from sframe_unwind.address import WORD_SIZE
 from sframe_unwind.code.decode.instruction import Kind, jumps
@@ -11,6 +12,7 @@ from sframe_unwind.code.decode.machines import MACHINES
 from sframe_unwind.code.image.direct_calls import called_before, possible_targets
 from sframe_unwind.code.image.elf_image import exception_tables, image_of
 from sframe_unwind.code.image.ranges import CodeRange, CodeRanges
+from sframe_unwind.code.image.stored_pointers import stored_pointers
 from sframe_unwind.code.interpret.interpretation import Interpreter
 from sframe_unwind.code.judge.judgement import Judge
 from sframe_unwind.code.judge.one_address import lifter_of
@@ -66,6 +68,7 @@ class FileCode:
         self._followed: list[CodeRange] = []
         self._unfollowed: list[CodeRange] = []
         """The functions that tables name, as far as they are not followed yet; the next one is the last."""
+        self._before_next: dict[int, CodeRange] = {}
         self._leads_to: dict[int, frozenset[int]] = {}
 
     def _with(self, ranges: CodeRanges) -> Interpreter:
@@ -90,15 +93,18 @@ class FileCode:
             own = followed(self._interpreter, Judge(self._interpreter.frame), function, {})
         return joined(self._interpreter, *function, own)
 
-    def rows_of_found(self, function: CodeRange) -> list[Rows]:
+    def rows_of_found(self, function: CodeRange, returns: bool = False) -> list[Rows]:
         """Return the rows of a function that no table names; none: nothing is known.
 
         Its end is not certain: after a call that does not return, another function may follow.  Then some path leaves
         it with a stack pointer, a frame pointer or a return address that is not the caller's.
+
+        :param returns: it has rows only if some path leads to a return.  Where the start may be a label in another
+            function, that shows that no frame was there at the start: a jump may lead back into the function.
         """
         interpreter = self._with(CodeRanges([*self._known(), function]))
         run, found = run_with_rules(interpreter, Judge(interpreter.frame), function)
-        if run.stack_pointers_at_end and not run.ends_as_entered:
+        if (run.stack_pointers_at_end and not run.ends_as_entered) or (returns and not run.stack_pointers_at_return):
             return []
         return joined(interpreter, *function, found)
 
@@ -125,6 +131,20 @@ class FileCode:
             if parent is not None and parent.start == start and parent.end - start <= MAX_SIZE:
                 yield parent
 
+    def pointed_to(self, address: int) -> Iterator[int]:
+        """Yield the starts of code before an address that data of the file holds, and no table names; nearest first."""
+        pointers = self._stored_pointers
+        for at in range(bisect_right(pointers, address) - 1, -1, -1):
+            start = pointers[at]
+            if start <= address - MAX_SIZE:
+                return
+            if start % self.arch.instruction_unit == 0 and self.extents.find(start) is None:
+                yield start
+
+    @cached_property
+    def _stored_pointers(self) -> Sequence[int]:
+        return stored_pointers(self.image)
+
     def target_before(self, return_address: int) -> int | None:
         """Return the function of this file that the direct call before an address calls; ``None``: there is none.
 
@@ -142,6 +162,12 @@ class FileCode:
 
         If it is cut too early, for something that only looks like a call, less of the function is known.
         """
+        known = self._before_next.get(start)
+        if known is None:
+            known = self._before_next[start] = CodeRange(start, self._next_or_end(start))
+        return known
+
+    def _next_or_end(self, start: int) -> int:
         section = self.image.section(start)
         end = min(start + MAX_SIZE, start if section is None else section.end, self.extents.next_start(start))
         for window in range(start // _WINDOW, end // _WINDOW + 1):
@@ -151,8 +177,8 @@ class FileCode:
                 end = min(end, targets[following])
                 break
         if start == self.image.entry_point:
-            return CodeRange(start, self._end_of_entry(start, end))
-        return CodeRange(start, self._around_reached(start, end))
+            return self._end_of_entry(start, end)
+        return self._around_reached(start, end)
 
     def _end_of_entry(self, start: int, end: int) -> int:
         """Return the end of the code at the entry point, which does not return.

@@ -18,6 +18,7 @@ from sframe_unwind.code.rows.stack_words import FrameValues
 from sframe_unwind.elf import ElfBinary, opened
 from sframe_unwind.elf.cfi import CfiProblem
 from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind_rule import OUTERMOST, RegisterRule
 from tests.hanging import HANG
 from tests.samples.build import build
@@ -107,28 +108,48 @@ SOURCE = """
 @pytest.fixture(scope="module")
 def hidden(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
     """Return a program without any table, whose functions nothing calls that is known, and where its labels are."""
+    return assembled(SOURCE, tmp_path_factory.mktemp("hidden"))
+
+
+def assembled(source: str, folder: Path) -> tuple[Path, dict[str, int]]:
+    """Return a program without any table, and where its labels are."""
     gcc = shutil.which("gcc")
     assert gcc is not None
-    folder = tmp_path_factory.mktemp("hidden")
-    (folder / "hidden.s").write_text(SOURCE)
-    command = [gcc, "-nostdlib", "-static", "-Wl,-e,0", str(folder / "hidden.s"), "-o", str(folder / "with")]
+    (folder / "source.s").write_text(source)
+    command = [gcc, "-nostdlib", "-static", "-Wl,-e,0", str(folder / "source.s"), "-o", str(folder / "with")]
     subprocess.run(command, check=True, timeout=HANG)
     with opened(folder / "with") as binary:
         labels = {symbol.name: symbol.address for symbol in binary.symbols}
     return undescribed(folder / "with", "amd64", folder / "without", with_symbols=False), labels
 
 
-def frame_of(words: list[int], sp: int = 0x7000) -> FrameValues:
-    """Return a frame with some words on its stack."""
+def reader_of(binary: ElfBinary) -> ReadMemory:
+    """Return a function that reads the code of a program."""
+    text = binary.named(".text")
+    assert text is not None
+    code = binary.contents(text)
+
+    def read(address: int, size: int) -> bytes:
+        at = address - text.address
+        if at < 0 or at + size > len(code):
+            raise MemoryReadError(address, size)
+        return bytes(code[at : at + size])
+
+    return read
+
+
+def no_memory(address: int, size: int) -> bytes:
+    raise MemoryReadError(address, size)
+
+
+def frame_of(words: list[int], sp: int = 0x7000, read: ReadMemory = no_memory) -> FrameValues:
+    """Return a frame with some words on its stack, and code that can be read."""
 
     def read_word(address: int) -> int:
         at = (address - sp) // 8
         if not 0 <= at < len(words):
             raise MemoryReadError(address, 8)
         return words[at]
-
-    def read(address: int, size: int) -> bytes:
-        raise MemoryReadError(address, size)
 
     return FrameValues(sp=sp, fp=0, read_word=read_word, read=read, bias=0)
 
@@ -154,6 +175,103 @@ def test_a_frame_shows_where_its_function_begins(hidden: tuple[Path, dict[str, i
 def test_a_word_elsewhere_shows_nothing(words: list[int | str], hidden: tuple[Path, dict[str, int]]) -> None:
     labels = hidden[1]
     assert row_of_frame(hidden, [labels[word] if isinstance(word, str) else word for word in words]) is None
+
+
+POINTED_TO = """
+        .text
+    handler:
+        push %rbx
+        sub $16, %rsp
+    in_handler:
+        nop
+        add $16, %rsp
+        pop %rbx
+        ret
+    with_label:
+        push %rbx
+        sub $32, %rsp
+    label:
+        nop
+    in_label:
+        nop
+        add $32, %rsp
+        pop %rbx
+        ret
+    endless:
+        sub $40, %rsp
+    loop:
+        nop
+    in_loop:
+        jmp loop
+    with_jump_back:
+        push %rbx
+        sub $32, %rsp
+    again:
+        nop
+        add $32, %rsp
+        pop %rbx
+        ret
+    before_jump:
+        nop
+    in_jump_back:
+        jmp again
+    caller:
+        sub $8, %rsp
+        call *%rax
+    after_pointer:
+        add $8, %rsp
+        ret
+    other_caller:
+        call caller
+    after_direct:
+        ret
+    trampoline:
+        mov $15, %rax
+        syscall
+        .section .note.GNU-stack, "", @progbits
+        .data
+        .quad handler, label, loop, before_jump
+"""
+
+
+@pytest.fixture(scope="module")
+def pointed_to(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
+    """Return a program without any table, to whose functions and labels only data points, and where its labels are."""
+    return assembled(POINTED_TO, tmp_path_factory.mktemp("pointed_to"))
+
+
+@pytest.mark.parametrize("returns_to", ["after_pointer", "trampoline"])
+def test_data_and_a_frame_show_where_a_function_begins(
+    returns_to: str, pointed_to: tuple[Path, dict[str, int]]
+) -> None:
+    path, labels = pointed_to
+    with opened(path) as binary:
+        frame = frame_of([0, 0, 0, labels[returns_to]], read=reader_of(binary))
+        found = CodeRows(str(path)).of_frame(labels["in_handler"], frame)
+    assert found is not None
+    assert (found.start, found.found_by) == (labels["handler"], FoundBy.POINTER)
+    assert found.rule.cfa == RegisterRule(7, 32, False)
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("in_handler", [0, 0, 0, "after_direct"]),
+        ("in_handler", [0, 0, "after_pointer", 0]),
+        ("in_handler", [0, 0, 0, "handler"]),
+        ("in_label", ["after_pointer", 0, 0, 0, 0, "after_pointer"]),
+        ("in_loop", ["after_pointer", 0, 0, 0, 0, "after_pointer"]),
+        ("in_jump_back", ["after_pointer", 0, 0, 0, 0, "after_pointer"]),
+    ],
+)
+def test_data_that_points_elsewhere_shows_nothing(
+    place: str, words: list[int | str], pointed_to: tuple[Path, dict[str, int]]
+) -> None:
+    """The label of a function begins none: a frame is there already, also if the function does not return."""
+    path, labels = pointed_to
+    with opened(path) as binary:
+        frame = frame_of([labels[one] if isinstance(one, str) else one for one in words], read=reader_of(binary))
+        assert CodeRows(str(path)).of_frame(labels[place], frame) is None
 
 
 ALIGNED = """

@@ -24,7 +24,7 @@ def collect(
     """Return the stack at each stop, by pc, and the pc after the commands that move on.
 
     A frame of a plugin has no registers before LLDB 24.  So only the innermost frame has an SP, which counts from that
-    of the first stop.
+    of the first stop, and a CFA, by which LLDB tells whether a step has entered a function.
 
     :param places: the addresses of the breakpoints.
     :param count: maximum number of stops.
@@ -44,15 +44,19 @@ def collect(
             hits[pc] = hits.get(pc, 0) + 1
             if hits[pc] == _MOST_HITS and pc in points:
                 target.BreakpointDelete(points[pc].GetID())
-            sp = driven.thread.GetFrameAtIndex(0).GetSP()
+            innermost = driven.thread.GetFrameAtIndex(0)
+            sp = innermost.GetSP()
             base = sp if base is None else base
             stop: dict[str, Any] = {
                 "sp": sp - base,
+                "cfa": innermost.GetCFA() - base,
                 "frames": _frames(driven.thread),
                 "move": moves[len(found) % len(moves)],
             }
             if stop["move"]:
-                stop["after"] = _frames(driven.thread)[:1] if _goes_on(driven, stop["move"]) else []
+                goes_on = _goes_on(driven, stop["move"])
+                stop["after"] = _frames(driven.thread)[:1] if goes_on else []
+                stop["cfa after"] = driven.thread.GetFrameAtIndex(0).GetCFA() - base if goes_on else None
                 # With or without a plugin, LLDB may report a breakpoint to which a step has led, or may not.
                 for (reached,) in stop["after"]:
                     if reached in points:

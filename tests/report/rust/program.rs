@@ -1,0 +1,1 @@
+fn main() { println!("{:?}", std::env::args().collect::<Vec<String>>()); }
