@@ -77,12 +77,13 @@ class Evaluator(Conditions):
         super().__init__(machine, frame, read_constant)
         self.rests_on_call = False
         """Whether, since this was cleared, the stack pointer was taken from a register other than the frame pointer, or
-        such a register was the address from which it or a saved register was loaded."""
+        such a register was the address from which it, the frame pointer or the return address was restored."""
         self.has_replaced = False
         """Whether, since this was cleared, a value was stored over the return address."""
         self.written: set[Written] = set()
         """The stores, since this was cleared, above the frame and through pointers that the function got."""
         self._return_slot = CFA, machine.ra_slot
+        self._unwound = frame.sp, frame.fp, frame.ra
         self._passing = (*(number for number in machine.followed if number not in machine.preserved), REST, SCATTERED)
 
     def apply(self, instruction: Instruction, state: State, pc: int) -> None:
@@ -94,8 +95,8 @@ class Evaluator(Conditions):
                 result = OTHER if expression[0] == COMPUTED else value(expression, state, pc)
                 if result != OTHER or register in state.registers:
                     state.registers[register] = result
-                    if expression[0] == LOAD and result[0] in self._leaking:
-                        self.rests_on_call |= self._is_by_other(expression[1])
+                    if expression[0] == LOAD and register in self._unwound and result[0] in self._leaking:
+                        self.rests_on_call |= _is_by_other(expression[1], self._frame)
                 return
         puts, source_of_sp = [], sp
         for register, expression in instruction.puts:
@@ -104,8 +105,8 @@ class Evaluator(Conditions):
             if register == sp and kind == SUBTRACT and result[0] == UNKNOWN_BASE:
                 result = self._allocated(expression, result, state, pc)
             puts.append((register, result))
-            if kind == LOAD and (register == sp or result[0] in self._leaking):
-                self.rests_on_call |= self._is_by_other(expression[1])
+            if kind == LOAD and register in self._unwound and (register == sp or result[0] in self._leaking):
+                self.rests_on_call |= _is_by_other(expression[1], self._frame)
             elif register == sp and kind in (REGISTER, SCALED):
                 source = expression if kind == REGISTER else expression[1]
                 self.rests_on_call |= source[1] not in (sp, self._frame.fp)
@@ -210,7 +211,7 @@ class Evaluator(Conditions):
             reached = [slot for slot in state.slots if slot[0] != base and may_overlap(tops, place, size, slot)]
         else:
             reached = []
-        if self._is_by_frame(address):
+        if _is_by_frame(address, self._frame):
             return reached
         return reached + [slot for slot in state.slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]
 
@@ -243,13 +244,6 @@ class Evaluator(Conditions):
         if is_reached is None:
             return may_overlap(state.tops, address, size[1], slot)
         return is_unbounded or is_reached
-
-    def _is_by_other(self, address: Expression) -> bool:
-        """Return whether an address is that of a register other than the stack pointer and the frame pointer."""
-        return address[0] == REGISTER and not self._is_by_frame(address)
-
-    def _is_by_frame(self, address: Expression) -> bool:
-        return address[0] == REGISTER and address[1] in (self._frame.sp, self._frame.fp)
 
     def _store(self, address: Value, size: int, value: Value, state: State, may_be_kept: bool) -> None:
         """Store a value.
@@ -371,3 +365,12 @@ class Evaluator(Conditions):
             self.apply(instruction, state, pc)
         relation, left, right, operation = condition
         return self.holds(Condition(INVERSE[relation], left, right, operation), before, state, pc)
+
+
+def _is_by_other(address: Expression, frame: Frame) -> bool:
+    """Return whether an address is that of a register other than the stack pointer and the frame pointer."""
+    return address[0] == REGISTER and not _is_by_frame(address, frame)
+
+
+def _is_by_frame(address: Expression, frame: Frame) -> bool:
+    return address[0] == REGISTER and address[1] in (frame.sp, frame.fp)

@@ -29,6 +29,8 @@ class FunctionRows(NamedTuple):
     """The code with rows; empty: no rule is known in the function."""
     instructions: list[int]
     """The addresses of its instructions."""
+    unreached: frozenset[int]
+    """The addresses of those to which no known path leads; padding among them has the row before it."""
     after_exits: frozenset[int]
     """The addresses of those that follow the end of a path: a return or an unconditional jump."""
 
@@ -69,6 +71,7 @@ def rows_of_functions(
             end=function.end,
             pieces=joined(interpreter, *function, found),
             instructions=list(instructions),
+            unreached=frozenset(at for at in instructions if at not in found),
             after_exits=frozenset(exits),
         )
 
