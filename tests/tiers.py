@@ -50,6 +50,7 @@ WITHOUT_QUICK: Mapping[str, str] = {
 
 WHOLE: Mapping[str, str] = {
     "tests/code/judge/test_executed.py": "a campaign",
+    "tests/code/rows/test_planted_pairs.py": "a campaign",
     "tests/code/judge/test_generated.py": "a campaign",
     "tests/code/judge/test_mutations.py": "a campaign",
     "tests/code/decode/test_witness.py": "a campaign",

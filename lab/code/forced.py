@@ -183,7 +183,7 @@ class Forced:
         elif base < len(at.registers):
             value = at.registers[base]
         else:
-            value = self._stub.floating(base - len(at.registers))
+            value = self._stub.floating(base)
         value = value + offset & _MASK
         if not in_memory:
             return value

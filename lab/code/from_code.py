@@ -27,6 +27,7 @@ from tools.ending import exit_with
 
 EQUAL, OTHER_FORM, OUTERMOST = "equal", "another form", "outermost by the CFI"
 NOT_KNOWN, NOT_COMPARABLE, DIFFERENT = "not known", "not comparable", "different"
+NOT_EXECUTED = "padding, which has another row and is not executed"
 
 
 class Difference(NamedTuple):
@@ -77,6 +78,8 @@ def compared(binary: ElfBinary, with_symbols: bool = True) -> Compared:
         for at, rule in _rows(own, function.end):
             expected = said[bisect_right(offsets, at - function.start) - 1]
             how = outcome(rule, expected, binary.arch)
+            if how == DIFFERENT and at in own.unreached:
+                how = NOT_EXECUTED
             instructions[how] += 1
             if how == DIFFERENT and rule is not None and isinstance(expected, UnwindRule):
                 differences.append(Difference(at, binary.function_name(at), rule, expected))

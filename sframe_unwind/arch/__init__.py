@@ -5,7 +5,7 @@ from __future__ import annotations
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.arch import aarch64, amd64, s390x
 from sframe_unwind.arch.base import Arch
-from sframe_unwind.arch.linux_kernel import EntryCode, LinuxKernel, Passage, PlaceKind, SwitchFrame
+from sframe_unwind.arch.linux_kernel import Alternatives, EntryCode, LinuxKernel, Passage, PlaceKind, SwitchFrame
 
 ARCHES = (aarch64.BIG, aarch64.LITTLE, amd64.ARCH, s390x.ARCH)
 
@@ -21,4 +21,15 @@ def of_elf(machine: str, byteorder: ByteOrder) -> Arch | None:
     return next((arch for arch in ARCHES if (arch.elf_machine, arch.byteorder) == (machine, byteorder)), None)
 
 
-__all__ = ["ARCHES", "BY_NAME", "Arch", "EntryCode", "LinuxKernel", "Passage", "PlaceKind", "SwitchFrame", "of_elf"]
+__all__ = [
+    "ARCHES",
+    "BY_NAME",
+    "Alternatives",
+    "Arch",
+    "EntryCode",
+    "LinuxKernel",
+    "Passage",
+    "PlaceKind",
+    "SwitchFrame",
+    "of_elf",
+]

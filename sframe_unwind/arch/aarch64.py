@@ -14,7 +14,7 @@ from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, ByteOrder
 from sframe_unwind.arch.aarch64_leaf import goes_on
 from sframe_unwind.arch.base import Arch, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
 from sframe_unwind.arch.elf_code import ElfCode, FieldRelocation, SlotLoad, absolute, relative
-from sframe_unwind.arch.linux_kernel import EntryCode, LinuxKernel, Passage, PlaceKind
+from sframe_unwind.arch.linux_kernel import Alternatives, EntryCode, LinuxKernel, Passage, PlaceKind
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
 PC, SP, FP, LR, VG = 32, 31, 29, 30, 46
@@ -119,6 +119,13 @@ def _ends_function(code: bytes) -> bool:
     return instruction >> 26 == 0b000101 or instruction & 0xFFFFFC1F == 0xD65F0000
 
 
+def _jump(instruction: int) -> int | None:
+    """Return the distance of ``b`` in bytes."""
+    if instruction >> 26 != 0b000101:
+        return None
+    return ((instruction & 0x3FFFFFF ^ 0x2000000) - 0x2000000) * 4
+
+
 def _entry(vector: str, kind: PlaceKind) -> EntryCode:
     return EntryCode(vector, f"{vector}_handler", kind)
 
@@ -152,6 +159,7 @@ LINUX_KERNEL = LinuxKernel(
     ends_function=_ends_function,
     ends_exception=lambda code: int.from_bytes(code, "little") == _ERET,
     goes_on=goes_on,
+    alternatives=Alternatives(nop=0xD503201F, jump=_jump),
 )
 
 

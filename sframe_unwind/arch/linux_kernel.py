@@ -89,6 +89,15 @@ class SwitchFrame(NamedTuple):
     """Maps a register to its member of the structure.  If SP is not among them, it is the structure's end."""
 
 
+class Alternatives(NamedTuple):
+    """Instructions of 4 bytes that the kernel replaces by others when it starts; ``struct alt_instr`` has 12 bytes."""
+
+    nop: int
+    """The instruction without an effect."""
+    jump: Callable[[int], int | None]
+    """``(instruction)``: returns the distance in bytes that an unconditional jump has; ``None``: it is none."""
+
+
 class LinuxKernel(NamedTuple):
     """Facts of the Linux kernel on one architecture, without offsets: these are in the debug information.
 
@@ -126,5 +135,7 @@ class LinuxKernel(NamedTuple):
     """``None``: the frame pointer leads from a stack to the previous one."""
     vmcore_info: int | None = None
     """Physical address of a pointer to the note VMCOREINFO, for dumps without the note; ``None``: all dumps have it."""
+    alternatives: Alternatives | None = None
+    """``None``: their layout is not known."""
     lowest_code: int = 1 << 63
     """The lowest address at which the kernel can have code."""

@@ -20,8 +20,9 @@ from sframe_unwind.convert.from_code import (
     known_functions,
     untyped_code,
 )
+from sframe_unwind.convert.kernel_entry import outermost_code
 from sframe_unwind.elf import ElfBinary
-from sframe_unwind.translation.description import Description, Loss
+from sframe_unwind.translation.description import Description, Loss, of_outermost
 from sframe_unwind.verify.code_check import check_elf
 from sframe_unwind.verify.plan import Plan
 
@@ -33,6 +34,8 @@ class Completed(NamedTuple):
     """The functions that are described by their CFI."""
     by_code: list[Description]
     """The functions that are described by their machine code; one whose rows have gaps becomes several."""
+    outermost: list[Description]
+    """The entry code of a kernel whose frames are the outermost ones."""
     losses: list[Loss]
     """The code without a row."""
     replaced: list[Loss]
@@ -62,6 +65,8 @@ def completed(binary: ElfBinary, by_cfi: Sequence[Description]) -> Completed:
     kept = [one for one in expressible if one.start not in refuted]
     covered = merged((one.start, one.end) for one in kept)
     plts = [(section.address, section.end) for section in binary.sections if section.name.startswith(".plt")]
+    outermost = [extent for extent in outermost_code(binary) if not overlap([extent], covered)]
+    covered = merged([*covered, *outermost])
     made, losses, pieces, seen = list[Description](), list[Loss](), [], list(covered)
     for function in functions_by_code(binary, known_functions(binary)):
         if overlap([(function.start, function.end)], covered):
@@ -74,8 +79,17 @@ def completed(binary: ElfBinary, by_cfi: Sequence[Description]) -> Completed:
         pieces += function.pieces
         losses += [Loss(start, end, NOTHING_KNOWN) for start, end in _missing(function, found)]
     losses += [Loss(start, end, NO_TYPE) for start, end in untyped_code(binary, merged(seen))]
+    beside = (extent for extent in untyped_code(binary, []) if overlap([extent], merged(outermost)))
+    losses += [Loss(start, end, NO_TYPE) for extent in beside for start, end in gaps(extent, covered)]
     replaced = [Loss(one.description.start, one.description.end, _what(one.findings)) for one in refuted.values()]
-    return Completed(kept, made, losses, replaced, counted_rules(pieces))
+    return Completed(
+        kept=kept,
+        by_code=made,
+        outermost=[of_outermost(*extent) for extent in outermost],
+        losses=losses,
+        replaced=replaced,
+        rules=counted_rules(pieces),
+    )
 
 
 def _missing(function: FunctionRows, found: Iterable[Description]) -> list[Range]:

@@ -9,14 +9,21 @@ from sframe_unwind.errors import counted
 DWARF, SFRAME, CODE, DWARF_AND_CODE = "dwarf", "sframe", "code", "dwarf,code"
 SOURCES = (DWARF, SFRAME, CODE, DWARF_AND_CODE)
 """The kinds of unwind data; the last is DWARF CFI, and the code where CFI is missing, inexpressible or wrong."""
-TITLES = {DWARF: "DWARF CFI", CODE: "the machine code", DWARF_AND_CODE: "DWARF CFI and the machine code"}
+ENTRY_CODE = "entry code"
+"""The part of a kernel's entry code whose frames are the outermost ones; the code does not show this."""
+TITLES = {
+    DWARF: "DWARF CFI",
+    CODE: "the machine code",
+    DWARF_AND_CODE: "DWARF CFI and the machine code",
+    ENTRY_CODE: "the kernel's entry code, as outermost frames",
+}
 
 
 class Share(NamedTuple):
     """The part of a conversion's result that was made from one kind of unwind data."""
 
     kind: str
-    """:data:`DWARF` or :data:`CODE`."""
+    """:data:`DWARF`, :data:`CODE` or :data:`ENTRY_CODE`."""
     functions: int
     """Number of functions, or of their parts without a gap."""
     code_bytes: int

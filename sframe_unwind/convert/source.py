@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.rules import CfiRules
-from sframe_unwind.convert.kinds import CODE, DWARF, DWARF_AND_CODE, SFRAME, Share
+from sframe_unwind.convert.kinds import CODE, DWARF, DWARF_AND_CODE, ENTRY_CODE, SFRAME, Share
 from sframe_unwind.convert.report import Named
 from sframe_unwind.elf import SECTION_NAME, ElfBinary
 from sframe_unwind.elf.cfi import EH_FRAME, CfiProblem
@@ -98,10 +98,11 @@ def _by_code(binary: ElfBinary, kind: str) -> Source:
     if not (made.kept or made.by_code):
         raise FileError("no function whose machine code tells where its frame is")
     shares = [_share(DWARF, made.kept)] * (kind == DWARF_AND_CODE)
+    by_kernel = [_share(ENTRY_CODE, made.outermost)] * bool(made.outermost)
     return source._replace(
-        descriptions=[*made.kept, *made.by_code],
+        descriptions=[*made.kept, *made.by_code, *made.outermost],
         losses=made.losses,
-        shares=(*shares, _share(CODE, made.by_code)._replace(**made.rules._asdict())),
+        shares=(*shares, _share(CODE, made.by_code)._replace(**made.rules._asdict()), *by_kernel),
         replaced=tuple(made.replaced),
     )
 

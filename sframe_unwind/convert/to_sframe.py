@@ -181,8 +181,13 @@ def conversion(binary: ElfBinary, wanted: Wanted = Wanted()) -> Conversion:  # n
 
 
 def _written(path: Path, form: str, address: int) -> list[Section]:
-    """Return the sections of the written file, decoded."""
-    return [Section(path.read_bytes(), address)] if form == SECTION else elf.load(path)
+    """Return the section that was written, decoded.
+
+    A copy keeps SFrame in sections of other names, such as ``.init.sframe`` of kernels.
+    """
+    if form == SECTION:
+        return [Section(path.read_bytes(), address)]
+    return [section for section in elf.load(path) if section.address == address]
 
 
 def _report(output: PathLike, binary: ElfBinary, conversion: Conversion, compared: int, wanted: Wanted) -> Report:

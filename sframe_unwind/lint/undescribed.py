@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sframe_unwind.address import Range, gaps, merged
+from sframe_unwind.code.image.alternatives import alternatives
 from sframe_unwind.code.image.code_relocations import CodeRelocations
 from sframe_unwind.code.judge.judgement import Judgement
 from sframe_unwind.code.judge.one_address import FunctionCode
@@ -46,8 +47,13 @@ class Undescribed(NamedTuple):
 
 
 def undescribed(subject: Subject, functions: Sequence[Described]) -> Iterator[tuple[Range, list[Undescribed]]]:
-    """Yield each section of code, with its parts that no FDE describes, except padding between functions."""
-    covered = merged((function.start, function.end) for function in functions if function.size)
+    """Yield each section of code, with its parts that no FDE describes.
+
+    Padding between functions is left out, and what replaces other instructions of a kernel: it is executed elsewhere.
+    """
+    described = [(function.start, function.end) for function in functions if function.size]
+    replacing = () if subject.binary is None else alternatives(subject.binary)
+    covered = merged([*described, *((one.replacement, one.replacement + one.size) for one in replacing)])
     ends: dict[int, int] = {}
     for symbol in subject.symbols:
         if symbol.size:

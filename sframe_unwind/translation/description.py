@@ -11,6 +11,7 @@ from sframe_unwind.sframe.constants import PauthKey, PcType
 from sframe_unwind.sframe.listing import unrolled
 from sframe_unwind.sframe.table import Function
 from sframe_unwind.translation.changes import Rules
+from sframe_unwind.unwind_rule import OUTERMOST
 
 _MAX_UNROLLED = 1 << 20
 """The most rows that a mask FDE may expand to: a PLT of 500,000 entries."""
@@ -52,6 +53,14 @@ def of_cfi(function: CfiFunction, rules: CfiRules) -> Description:
     return Description(
         start=function.start, end=function.end, rules=said, signal=function.cie.signal, pauth_key=key, repeats=repeats
     )
+
+
+def of_outermost(start: int, end: int) -> Description:
+    """Return the description of code whose frames are the outermost ones.
+
+    :param end: address after its last byte.
+    """
+    return Description(start=start, end=end, rules=([0], [OUTERMOST]), signal=False, pauth_key=PauthKey.A)
 
 
 def of_sframe(function: Function) -> Description:

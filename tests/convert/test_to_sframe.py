@@ -126,6 +126,18 @@ def test_section_and_object_file(tmp_path: Path, version: int) -> None:
         assert [one.start for one in shown.functions] == [one.start for one in decoded.functions()]
 
 
+def test_sframe_in_a_section_of_another_name_stays(tmp_path: Path) -> None:
+    """Kernels have a second section, for initial code."""
+    program, renamed, copy = build("callback", "amd64", 3, "O2"), tmp_path / "renamed", tmp_path / "copy"
+    objcopy = toolchain("amd64", 3) / "objcopy"
+    command = [str(objcopy), "--rename-section=.sframe=.init.sframe", str(program), str(renamed)]
+    subprocess.run(command, check=True, timeout=HANG)
+    report = convert_to_sframe(renamed, copy, Wanted(source=DWARF))
+    old, new = sorted(elf.load(copy), key=lambda section: section.address == report.address)
+    assert old.address == elf.load(program)[0].address
+    assert {one.start for one in old.functions()} <= {one.start for one in new.functions()}
+
+
 def test_libraries_of_the_system(tmp_path: Path) -> None:
     for path in islice(system_files(1), 3):
         done = convert(path)

@@ -306,10 +306,12 @@ class Judge:
         at, wanted = self._entered(names[name], random_, number)
         previous, is_call = None, False
         for _ in range(_MOST_STEPS):
+            if at.pc == self._end:
+                return
             if self._program.start(at.pc) in own and at.pc != previous:
                 yield at, wanted
             previous = at.pc  # QEMU stops within instructions that repeat themselves
-            if at.pc == self._end or not self._stub.step():
+            if not self._stub.step():
                 return
             before, at = at, self._stub.stopped()
             if self._program.start(before.pc) in own:
@@ -361,7 +363,7 @@ class Judge:
     def _other(self, number: int, at: Stopped) -> int | None:
         if number < len(at.registers):
             return at.registers[number]
-        return self._stub.floating(number - len(at.registers))
+        return self._stub.floating(number)
 
     def _expression(self, expression: list[int], at: Stopped) -> int | None:
         """Evaluate a register plus an offset, the word at that address, or a number of vector lengths more."""

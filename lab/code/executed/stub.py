@@ -37,8 +37,9 @@ class Layout(NamedTuple):
     registers: tuple[int, ...]
     """The place of each register, in words of eight bytes."""
     pc: int
-    floating: tuple[int, int]
-    """The number of the first floating-point or vector register in the protocol, and the size of each in bytes."""
+    floating: tuple[int, int, int]
+    """The number of the first floating-point or vector register in the protocol, the size of each in bytes, and the
+    DWARF number of the first one."""
 
 
 GRANULES = 6
@@ -46,9 +47,9 @@ GRANULES = 6
 _VECTORS = f"max,sve-default-vector-length={8 * GRANULES}"
 LAYOUTS = {
     # The packet has rax, rbx, rcx, rdx; DWARF has rax, rdx, rcx, rbx.
-    "amd64": Layout(("qemu-x86_64", "-cpu", "max"), "<", (0, 3, 2, 1, *range(4, 16)), 16, (49, 16)),
-    "aarch64": Layout(("qemu-aarch64", "-cpu", _VECTORS), "<", tuple(range(32)), 32, (34, 256)),
-    "s390x": Layout(("qemu-s390x", "-cpu", "max"), ">", tuple(range(2, 18)), 1, (35, 8)),
+    "amd64": Layout(("qemu-x86_64", "-cpu", "max"), "<", (0, 3, 2, 1, *range(4, 16)), 16, (49, 16, 17)),
+    "aarch64": Layout(("qemu-aarch64", "-cpu", _VECTORS), "<", tuple(range(32)), 32, (34, 256, 64)),
+    "s390x": Layout(("qemu-s390x", "-cpu", "max"), ">", tuple(range(2, 18)), 1, (35, 8, 16)),
 }
 
 
@@ -155,14 +156,17 @@ class Stub:
         words = [self._word.unpack_from(raw, 8 * place)[0] for place in (*self._layout.registers, self._layout.pc)]
         return Stopped(words[-1], tuple(words[:-1]))
 
-    def floating(self, place: int) -> int:
-        """Return a floating-point register of s390x, by its place in DWARF's order."""
-        number = self._layout.floating[0] + S390X_FLOATING[place]
-        return int(self._packet(f"p{number:x}"), 16)
+    def floating(self, register: int) -> int:
+        """Return the first 8 bytes of a floating-point or vector register, by its DWARF number."""
+        first, _, first_in_dwarf = self._layout.floating
+        place = register - first_in_dwarf
+        number = first + (S390X_FLOATING[place] if self._layout.order == ">" else place)
+        raw = bytes.fromhex(self._packet(f"p{number:x}"))
+        return int(self._word.unpack(raw[:8])[0])
 
     def fill_floating(self, random_: random.Random) -> None:
         """Fill the first floating-point or vector registers with random bytes: otherwise they hold copied values."""
-        first, size = self._layout.floating
+        first, size, _ = self._layout.floating
         for number in range(first, first + _FILLED):
             assert self._packet(f"P{number:x}={random_.randbytes(size).hex()}") == "OK"
 

@@ -7,16 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from lab.code.executed.judge import Judge, Program, link
-from lab.code.executed.pairs import Pair, pairs
+from lab.code.executed.judge import Judge
+from lab.code.executed.linked import linked
 from lab.code.executed.stub import Stub
-from lab.code.recipes import Planted, made, source
+from lab.code.recipes import Planted
 from sframe_unwind import elf
 from sframe_unwind.code.judge.judgement import Judgement
 from sframe_unwind.verify.code_check import check_elf
 
-_RUNS = 8
-_SEED = 7
+RUNS = 8
+"""Number of executions of each function."""
+SEED = 7
 
 
 class Result(NamedTuple):
@@ -52,11 +53,9 @@ class Verdicts:
 
     def __init__(self, machine: str, folder: Path) -> None:
         self._machine = machine
-        self.pairs: Sequence[Pair] = pairs(machine)
-        self.functions = made(pair.recipe for pair in self.pairs)
-        self._program: Program = link(
-            machine, source(self.functions), [function.name for function in self.functions], folder / machine
-        )
+        self._linked = linked(machine, folder)
+        self.pairs = self._linked.pairs
+        self._program = self._linked.program
         self._worst = worst(self._program.path)
 
     @property
@@ -70,8 +69,8 @@ class Verdicts:
         with Stub(self._machine, self._program.path) as stub:
             judge = Judge(self._machine, self._program, stub)
             for number in chosen:
-                for function in self.functions[2 * number : 2 * number + 2]:
-                    shown = judge.wrong(function.name, random.Random(_SEED), _RUNS)
+                for function in self._linked.of_pair(number):
+                    shown = judge.wrong(function.name, random.Random(SEED), RUNS)
                     yield self._result(function, shown if self.pairs[number].is_executed else self._said(function))
 
     def _said(self, function: Planted) -> dict[int, bool]:

@@ -12,6 +12,7 @@ from operator import gt
 
 from sframe_unwind.address import Range
 from sframe_unwind.code.decode.machines import Machine
+from sframe_unwind.code.image.alternatives import alternative_jumps
 from sframe_unwind.code.image.code_image import CodeImage, CodeSection, Contents, Plt
 from sframe_unwind.code.image.code_relocations import CodeRelocations
 from sframe_unwind.code.image.exception_tables import ExceptionTables, LandingPads
@@ -29,6 +30,9 @@ from sframe_unwind.elf.constants import (
     SHF_TLS,
     SHF_WRITE,
     SHT_DYNSYM,
+    SHT_FINI_ARRAY,
+    SHT_INIT_ARRAY,
+    SHT_PREINIT_ARRAY,
     SHT_RELA,
     SHT_SYMTAB,
     SYMBOL,
@@ -37,6 +41,7 @@ from sframe_unwind.elf.relocation import symbol_values
 from sframe_unwind.errors import FileError
 
 _BRANCHES = "__jump_table"
+_ARRAYS = (SHT_PREINIT_ARRAY, SHT_INIT_ARRAY, SHT_FINI_ARRAY)
 _FUNCTIONS, _GLOBAL = (2, 10), (1, 2)
 """``STT_FUNC`` and ``STT_GNU_IFUNC``; ``STB_GLOBAL`` and ``STB_WEAK``."""
 _VISIBILITIES, _INTERPOSABLE = range(4), range(1)
@@ -70,11 +75,25 @@ def image_of(binary: ElfBinary, machine: Machine) -> CodeImage:
         plts=plts,
         entry_point=entry_point,
     )
-    image.reachable = Addresses(filter(image.is_code, chain(pointers.found, _global_functions(binary))))
+    reachable = chain(pointers.found, _global_functions(binary), _in_arrays(binary))
+    image.reachable = Addresses(filter(image.is_code, reachable))
     if binary.is_object:
         image.interposable = Addresses(_global_functions(binary, _INTERPOSABLE))
-    image.static_branches = static_branches(image, _branch_tables(binary))
+    image.static_branches = {
+        **static_branches(image, _branch_tables(binary)),
+        **dict(alternative_jumps(binary, image)),
+    }
     return image
+
+
+def _in_arrays(binary: ElfBinary) -> Iterator[int]:
+    """Yield the words of the arrays of functions that run when a linked file is loaded and unloaded.
+
+    In a program at fixed addresses, no relocation has them.
+    """
+    for section in binary.sections if not binary.is_object else ():
+        if section.type in _ARRAYS:
+            yield from (word for (word,) in binary.records("Q", binary.contents(section)))
 
 
 def _branch_tables(binary: ElfBinary) -> Iterator[Range]:

@@ -10,6 +10,7 @@ from sframe_unwind.code.decode.instruction import (
     COMPUTED,
     DIRECTION,
     INVERSE,
+    LOAD,
     REGISTER,
     REST,
     SCALED,
@@ -75,12 +76,14 @@ class Evaluator(Conditions):
     def __init__(self, machine: Machine, frame: Frame, read_constant: ReadConstant) -> None:
         super().__init__(machine, frame, read_constant)
         self.rests_on_call = False
-        """Whether, since this was cleared, the stack pointer was taken from a register other than the frame pointer."""
+        """Whether, since this was cleared, the stack pointer was taken from a register other than the frame pointer, or
+        such a register was the address from which it, the frame pointer or the return address was restored."""
         self.has_replaced = False
         """Whether, since this was cleared, a value was stored over the return address."""
         self.written: set[Written] = set()
         """The stores, since this was cleared, above the frame and through pointers that the function got."""
         self._return_slot = CFA, machine.ra_slot
+        self._unwound = frame.sp, frame.fp, frame.ra
         self._passing = (*(number for number in machine.followed if number not in machine.preserved), REST, SCATTERED)
 
     def apply(self, instruction: Instruction, state: State, pc: int) -> None:
@@ -92,6 +95,8 @@ class Evaluator(Conditions):
                 result = OTHER if expression[0] == COMPUTED else value(expression, state, pc)
                 if result != OTHER or register in state.registers:
                     state.registers[register] = result
+                    if expression[0] == LOAD and register in self._unwound and result[0] in self._leaking:
+                        self.rests_on_call |= _is_by_other(expression[1], self._frame)
                 return
         puts, source_of_sp = [], sp
         for register, expression in instruction.puts:
@@ -100,7 +105,9 @@ class Evaluator(Conditions):
             if register == sp and kind == SUBTRACT and result[0] == UNKNOWN_BASE:
                 result = self._allocated(expression, result, state, pc)
             puts.append((register, result))
-            if register == sp and kind in (REGISTER, SCALED):
+            if kind == LOAD and register in self._unwound and (register == sp or result[0] in self._leaking):
+                self.rests_on_call |= _is_by_other(expression[1], self._frame)
+            elif register == sp and kind in (REGISTER, SCALED):
                 source = expression if kind == REGISTER else expression[1]
                 self.rests_on_call |= source[1] not in (sp, self._frame.fp)
                 source_of_sp = source[1] if kind == REGISTER and not source[2] else sp
@@ -195,7 +202,7 @@ class Evaluator(Conditions):
         Unrolled loops over an array on the stack go beyond its end, on paths that are never taken.
         """
         if has_reach(place):
-            return [slot for slot in state.slots if self._reaches.overlaps(place, size, slot)]
+            return self._reaches.overwritten(place, size, state.slots, self._leaking)
         if not on_stack(place[0]) or not state.slots:
             return []
         base, offset = place
@@ -204,7 +211,7 @@ class Evaluator(Conditions):
             reached = [slot for slot in state.slots if slot[0] != base and may_overlap(tops, place, size, slot)]
         else:
             reached = []
-        if self._is_by_frame(address):
+        if _is_by_frame(address, self._frame):
             return reached
         return reached + [slot for slot in state.slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]
 
@@ -237,9 +244,6 @@ class Evaluator(Conditions):
         if is_reached is None:
             return may_overlap(state.tops, address, size[1], slot)
         return is_unbounded or is_reached
-
-    def _is_by_frame(self, address: Expression) -> bool:
-        return address[0] == REGISTER and address[1] in (self._frame.sp, self._frame.fp)
 
     def _store(self, address: Value, size: int, value: Value, state: State, may_be_kept: bool) -> None:
         """Store a value.
@@ -361,3 +365,12 @@ class Evaluator(Conditions):
             self.apply(instruction, state, pc)
         relation, left, right, operation = condition
         return self.holds(Condition(INVERSE[relation], left, right, operation), before, state, pc)
+
+
+def _is_by_other(address: Expression, frame: Frame) -> bool:
+    """Return whether an address is that of a register other than the stack pointer and the frame pointer."""
+    return address[0] == REGISTER and not _is_by_frame(address, frame)
+
+
+def _is_by_frame(address: Expression, frame: Frame) -> bool:
+    return address[0] == REGISTER and address[1] in (frame.sp, frame.fp)

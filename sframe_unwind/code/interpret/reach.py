@@ -154,6 +154,24 @@ class Reaches:
             return True
         return any(one.base == slot[0] and one.first - _WORD < slot[1] < one.last + size for one in reach)
 
+    def overwritten(self, value: Value, size: int, slots: Mapping[Slot, Value], saved: Collection[int]) -> list[Slot]:
+        """Return the slots that a store of so many bytes at an address may overwrite.
+
+        By an index that is added to the address of a saved register, also those of the saved registers next to it.
+
+        :param saved: the bases of the values of saved registers.
+        """
+        found = [slot for slot in slots if self.overlaps(value, size, slot)]
+        if not any(one.by_index for one in self.of(value) or ()):
+            return found
+        waiting = [slot for slot in found if slots[slot][0] in saved]
+        while waiting:
+            base, offset = waiting.pop()
+            beside = [slot for slot in ((base, offset - _WORD), (base, offset + _WORD)) if slot not in found]
+            more = [slot for slot in beside if slots.get(slot, OTHER)[0] in saved]
+            found, waiting = found + more, waiting + more
+        return found
+
     def may_load(self, value: Value, slots: Mapping[Slot, Value], saved: Collection[int]) -> list[Value]:
         """Return the values that a load of a word at an address may give.
 

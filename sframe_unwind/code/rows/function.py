@@ -168,18 +168,21 @@ def rule_in(pieces: Iterable[Rows], address: int) -> FoundRule | None:
 def joined(interpreter: Interpreter, start: int, end: int, found: Mapping[int, FoundRule | None]) -> list[Rows]:
     """Return the rows of a function, in several pieces if there is code in it without a rule.
 
-    Padding that nothing reaches belongs to the row before it: it is never executed.
+    Padding that nothing reaches belongs to the row before it: it is never executed.  After an instruction that is not
+    known, it may be.
 
     :param found: the rule before each instruction.
     """
     pieces: list[Rows] = []
     sweep, is_padding = interpreter.sweep_at(start), interpreter.machine.is_padding
     current: Rows | None = None
-    pc = start
+    pc, before = start, Kind.NEXT
     while pc < end:
-        size = max(sweep.instruction(pc).size, 1)
+        instruction = sweep.instruction(pc)
+        size = max(instruction.size, 1)
         known = found.get(pc)
-        if known is None and pc not in found and current is not None and is_padding(sweep.bytes_at(pc, size)):
+        is_unreached = pc not in found and before is not Kind.STOP
+        if is_unreached and current is not None and is_padding(sweep.bytes_at(pc, size)):
             known = current.rules[-1]
         if known is None:
             current = None
@@ -195,7 +198,7 @@ def joined(interpreter: Interpreter, start: int, end: int, found: Mapping[int, F
                 current.rules.append(known)
             elif known.basis is Basis.BY_ABI:
                 current.rules[-1] = known
-        pc += size
+        pc, before = pc + size, instruction.kind
         if current is not None:
             current = pieces[-1] = current._replace(end=min(pc, end))
     return pieces

@@ -17,9 +17,9 @@ from sframe_unwind.code.interpret.interpretation import Interpreter
 from sframe_unwind.code.judge.judgement import Judge
 from sframe_unwind.code.judge.one_address import lifter_of
 from sframe_unwind.code.rows.extents import Extents
-from sframe_unwind.code.rows.function import FoundRule, Rows, joined, rules_of
+from sframe_unwind.code.rows.function import FoundRule, Rows, joined
 from sframe_unwind.code.rows.starts import Finder
-from sframe_unwind.code.rows.whole_file import followed, run_of
+from sframe_unwind.code.rows.whole_file import followed, run_with_rules
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.reader import open_file
 from sframe_unwind.elf.symbols import Symbols
@@ -103,10 +103,10 @@ class FileCode:
             function, that shows that no frame was there at the start: a jump may lead back into the function.
         """
         interpreter = self._with(CodeRanges([*self._known(), function]))
-        run = run_of(interpreter, function)
+        run, found = run_with_rules(interpreter, Judge(interpreter.frame), function)
         if (run.stack_pointers_at_end and not run.ends_as_entered) or (returns and not run.stack_pointers_at_return):
             return []
-        return joined(interpreter, *function, rules_of(interpreter, Judge(interpreter.frame), run))
+        return joined(interpreter, *function, found)
 
     def rule_of_plt_header(self, address: int) -> UnwindRule | None:
         """Return the rule in the header of a procedure linkage table, which only its stubs lead to; ``None``: none."""

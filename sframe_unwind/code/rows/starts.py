@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable
 from typing import Callable
 
@@ -97,29 +98,31 @@ class Finder:
         """Interpret a function; add its callees and the code whose address it computes, and return the run."""
         self._interpreter.ranges = CodeRanges([function])
         run = self._interpreter.run(function, {function.start: self._interpreter.frame.entry()})
-        self.followed += len(self._interpreter.sweep_at(function.start).instructions)
+        instructions = self._interpreter.sweep_at(function.start).instructions
+        self.followed += len(instructions)
+        ends = [end for block in run.states if (end := self._end_of(run, block)) is not None]
+        # Beyond an instruction that is not known, the code may belong to the function: no address in it is a start.
+        stops = any(pc in instructions and instructions[pc].kind is Kind.STOP for pc, _ in ends)
+        own = range(*function) if stops else range(0)
         for target in run.called:
-            self.add(target)
-        for block in run.states:
-            self._look_at_end(function, run, block)
+            if target not in own:
+                self.add(target)
+        for pc, state in ends:
+            self._add_tail_call(function, pc, state)
+        if self._takes_computed:
+            computed = {value for _, state in ends for base, value in state.registers.values() if base == NUMBER}
+            # On AMD64, a system call writes the address after it to rcx.
+            computed -= {pc + found.size for pc, found in instructions.items() if found.kind is Kind.SYSTEM}
+            self._taken.update(one for one in computed if one > 0 and one not in own and self._image.is_code(one))
         return run
 
-    def _look_at_end(self, function: CodeRange, run: Run, block: int) -> None:
-        """Note the addresses of code in the registers at the end of a block, and add the target of a tail call."""
-        end: tuple[int, State] | None = None
-        sweep = self._interpreter.sweep_at(address_of(block))
-        after_system_calls: set[int] = set()
-        for end in walk(self._interpreter, run, block):
-            instruction = sweep.instruction(end[0])
-            if instruction.kind is Kind.SYSTEM:  # on AMD64, it writes the address after it to rcx
-                after_system_calls.add(end[0] + instruction.size)
-        if end is None:
-            return
-        pc, state = end
-        if self._takes_computed:
-            values = {value for base, value in state.registers.values() if base == NUMBER} - after_system_calls
-            self._taken.update(value for value in values if value > 0 and self._image.is_code(value))
-        found = sweep.instruction(pc)
+    def _end_of(self, run: Run, block: int) -> tuple[int, State] | None:
+        """Return the address of the last instruction of a block, and the state there."""
+        return next(iter(deque(walk(self._interpreter, run, block), maxlen=1)), None)
+
+    def _add_tail_call(self, function: CodeRange, pc: int, state: State) -> None:
+        """Add the target of an instruction that jumps out of a function with the frame of its entry."""
+        found = self._interpreter.sweep_at(function.start).instruction(pc)
         if found.kind is Kind.JUMP and found.target is not None and found.target[0] == PC_RELATIVE:
             target = pc + found.target[1]
             if not function.start <= target < function.end and self._interpreter.frame.is_entry(state):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sframe_unwind.code.decode.instruction import Kind
@@ -14,6 +14,7 @@ from sframe_unwind.code.judge.checking import Checker
 from sframe_unwind.code.judge.judgement import Judge
 from sframe_unwind.code.judge.whole_file import learned
 from sframe_unwind.code.rows.function import FoundRule, Rows, joined, rule_in, rules_of
+from sframe_unwind.code.rows.rule import bases_of
 from sframe_unwind.unwind_rule import UnwindRule
 
 
@@ -28,6 +29,8 @@ class FunctionRows(NamedTuple):
     """The code with rows; empty: no rule is known in the function."""
     instructions: list[int]
     """The addresses of its instructions."""
+    unreached: frozenset[int]
+    """The addresses of those to which no known path leads; padding among them has the row before it."""
     after_exits: frozenset[int]
     """The addresses of those that follow the end of a path: a return or an unconditional jump."""
 
@@ -68,6 +71,7 @@ def rows_of_functions(
             end=function.end,
             pieces=joined(interpreter, *function, found),
             instructions=list(instructions),
+            unreached=frozenset(at for at in instructions if at not in found),
             after_exits=frozenset(exits),
         )
 
@@ -83,9 +87,9 @@ def followed(
 
     :param elsewhere: gets the latter, by address.
     """
-    run = run_of(interpreter, function)
+    _, found = run_with_rules(interpreter, judge, function, registers)
     own: dict[int, FoundRule | None] = {}
-    for pc, known in rules_of(interpreter, judge, run, registers).items():
+    for pc, known in found.items():
         if function.start <= pc < function.end:
             own[pc] = known
         else:
@@ -93,13 +97,30 @@ def followed(
     return own
 
 
-def run_of(interpreter: Interpreter, function: CodeRange) -> Run:
-    """Interpret a function as it is entered, with the effects of its callees where its stack pointer rests on them."""
+def run_with_rules(
+    interpreter: Interpreter, judge: Judge, function: CodeRange, registers: Sequence[int] = ()
+) -> tuple[Run, dict[int, FoundRule | None]]:
+    """Interpret a function as it is entered, and find its rules, with the effects of its callees where these matter.
+
+    They matter where the stack pointer, a saved register or a rule rests on another register that calls preserve.
+    """
     entered = entries(interpreter, function)
     if interpreter.image.plt(function.start) is not None:
         run = interpreter.run(function, entered)  # its header ends with two words on the stack, for the dynamic linker
     else:
         run = interpreted(interpreter, function, entered)
-    if run.called and run.rests_on_call:
+    found: dict[int, FoundRule | None] = {}
+    if not (run.called and run.rests_on_call):
+        found = rules_of(interpreter, judge, run, registers)
+    if run.called and (run.rests_on_call or _has_other_base(interpreter, found)):
         run = interpreted(interpreter, function, entered, through_calls=True)
-    return run
+        found = rules_of(interpreter, judge, run, registers)
+    return run, found
+
+
+def _has_other_base(interpreter: Interpreter, found: Mapping[int, FoundRule | None]) -> bool:
+    """Return whether a rule uses a register other than the stack pointer, the frame pointer and the link register."""
+    frame = interpreter.frame
+    usual = {frame.sp, frame.fp, frame.ra}
+    rules = {known.rule for known in found.values() if known is not None}
+    return any(not bases_of(rule) <= usual for rule in rules)

@@ -98,6 +98,20 @@ def test_a_wrong_row_is_found_on_the_way_that_the_file_does_not_have(
         assert counts[table].wrong == 1
 
 
+@pytest.mark.parametrize(("branch", "other"), [(nop, jump), (jump, nop)])
+def test_what_replaces_an_instruction_when_the_kernel_starts_is_proved_too(
+    branch: object, other: object, tmp_path: Path
+) -> None:
+    assert callable(branch)
+    assert callable(other)
+    entry = f".4byte key-., other-.; .2byte 24; .byte 4, 4; .text; other: {other('aarch64')}"
+    findings, counts = checked("aarch64", tmp_path, branch("aarch64"), entry=entry, section=".altinstructions")
+    assert not findings
+    for table in (SFRAME, DWARF):
+        assert counts[table].unknown == 0
+        assert counts[table].proved > 6
+
+
 @pytest.mark.parametrize("machine", FRAMES)
 def test_without_an_entry_one_way_is_unknown(machine: str, tmp_path: Path) -> None:
     for branch in (nop, jump):
