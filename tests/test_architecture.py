@@ -263,7 +263,10 @@ def test_one_module_imports_pyelftools() -> None:
 
 
 def test_one_type_for_each_record_of_elf() -> None:
-    """Only ``elf.records`` has the layouts of headers; others that have the same fields would decode them again."""
+    """Only ``elf.constants`` has the layouts of headers, and ``elf.records`` decodes them.
+
+    ``debugger.glance`` also reads some fields, because it is loaded at each start of a debugger.
+    """
     layouts = ("IIQQQQQQ", "IIQQQQIIQQ", "16sHHIQQQIHHHHHH", "I4xQ")
     found = {
         (module, node.value)
@@ -273,7 +276,9 @@ def test_one_type_for_each_record_of_elf() -> None:
         and isinstance(node.value, str)
         and node.value.strip("<>=").startswith(layouts)
     }
-    assert {module for module, _ in found} == {f"{CORE}.elf.records"}
+    assert {module for module, _ in found} == {f"{CORE}.elf.constants", f"{CORE}.elf.records"}
+    users = {module for module, path in modules(CORE).items() if "SECTION_HEADER" in path.read_text(encoding="utf-8")}
+    assert users == {f"{CORE}.elf.constants", f"{CORE}.elf.records", f"{CORE}.debugger.glance"}
 
 
 def test_arch_and_elf_have_the_names_of_machines() -> None:

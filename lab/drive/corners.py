@@ -1,8 +1,8 @@
 """Runs sessions at the corners of the dimensions: each with one build, one client, one place and one mode.
 
-If the program's CFI is complete, everything must be as in the same debugger without the plugin.  If only SFrame
-describes some functions, the moves are chosen on a copy of the program with its CFI, and place and stack must be as in
-that copy.
+If the program's CFI is complete, or it has no SFrame, everything must be as in the same debugger without the plugin.
+If only SFrame describes some functions, the moves are chosen on a copy of the program with its CFI, and place and stack
+must be as in that copy.
 A variable or register may then be missing, but must not be wrong.
 """
 
@@ -22,7 +22,18 @@ from lab.drive import places
 from lab.drive.channel import Channel, Died, Hang
 from lab.drive.clients import Adapter, MachineInterface, Script
 from lab.drive.debuggers import STRICT, WITHOUT, Debugger
-from lab.drive.dimensions import DISTANT, LIVE, NOBODY, REMOTE, SHALLOW, Corner, all_pairs, corner_of, coverage
+from lab.drive.dimensions import (
+    DISTANT,
+    LIVE,
+    NO_SFRAME,
+    NOBODY,
+    REMOTE,
+    SHALLOW,
+    Corner,
+    all_pairs,
+    corner_of,
+    coverage,
+)
 from lab.drive.makings import Making, made
 from lab.drive.menu import Lines, State
 from lab.drive.programs import Build
@@ -177,7 +188,7 @@ def _compare(
 ) -> None:
     making, mode = made(corner, seed, debugger.is_gdb), corner["mode"]
     own = CornerScene(debugger, corner, making, making.file, seed)
-    lacking = making.whole != making.file and mode != "off"
+    lacking = making.whole != making.file and mode != "off" and corner["version"] != NO_SFRAME
     model = CornerScene(debugger, corner, making, making.whole, seed) if lacking else own
     moves += record(seed, model, length)
     moved = [_moved(move, model, own) for move in moves]
@@ -200,12 +211,12 @@ def _compare(
         return
     for _ in range(WITNESSES if debugger.is_gdb else UNSTEADY_WITNESSES):
         again, _ = replay(moves, model, WITHOUT, judge)
-        if again:
+        if again and _place(again)[0] <= _place(failure)[0]:  # else it varies only after what went wrong
             outcome.dropped = f"not reproducible without the plugin: {again}; with it: {failure}"
             return
     if lacking:
         alone, _ = replay(moved, own, WITHOUT, judge.first if Kind.of(failure) is Kind.CONTENTS else judge)
-        if alone and _number(alone) <= _number(failure):
+        if alone and _place(alone) <= _place(failure):
             outcome.alone[mode] = f"{failure}; alone: {alone}"
             return
     may_pass = not debugger.is_gdb and Kind.of(failure) in (Kind.PLACE, Kind.CONTENTS)
@@ -252,10 +263,11 @@ def _moved(move: Move, model: CornerScene, own: CornerScene) -> Move:
     return Move(model.for_file(move.lines, own.executable), *list(move.__dict__.values())[1:])
 
 
-def _number(failure: str) -> int:
-    """Return the number of the move in which something failed."""
+def _place(failure: str) -> tuple[int, int]:
+    """Return the number of the move in which something failed, and of the innermost wrong frame; 0: it is no frame."""
     match = re.match(r"move (\d+) ", failure)
-    return int(match[1]) if match else 1_000
+    frame = re.search(r"\): frames: (?:\[(\d+)\]|(\d+) entries, now (\d+)$)", failure)
+    return int(match[1]) if match else 1_000, min(map(int, filter(None, frame.groups()))) if frame else 0
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,9 @@
    the program counter.  Memory that an instruction needs and that is not there is mapped and the instruction runs again.
    The stack and the data cannot be written until an instruction does: only then are they looked through behind it.
 
+   Many pointers are a few bytes from another one or from the stack pointer, so that what an instruction reads and what it
+   writes overlap.
+
    Every fourth step begins with the registers that the step before it left: after a compare-and-swap that failed, these
    hold what memory holds, so that the next one succeeds and stores. */
 
@@ -64,6 +67,7 @@ static int extras, started, is_writable;
 static uint32_t done;
 static struct mark counts;
 static uint64_t random_state;
+static uint64_t pointer;  /* the last one: the next one may be near it */
 static ucontext_t home;
 static uint64_t pattern_stack[AREA / 8], pattern_data[AREA / 8];
 
@@ -93,8 +97,9 @@ static void fill(uint8_t *at, size_t size) {
 static uint64_t random_value(void) {
     uint64_t word = next_random(), area = word & 1 ? STACK : DATA;
     switch ((word >> 8) % 8) {
-    case 0: case 1: case 2: return area + AREA / 2 + (word >> 16) % 128 * 16 - 1024;
-    case 3: return area + AREA / 2 + (word >> 16) % 1024;
+    case 0: case 1: return pointer = area + AREA / 2 + (word >> 16) % 128 * 16 - 1024;
+    case 2: return pointer += (word >> 16) % 9 * 8 - 32;
+    case 3: return word & 2 ? area + AREA / 2 + (word >> 16) % 1024 : pointer + (word >> 16) % 49 - 24;
     case 4: return (word >> 16) % 64;
     case 5: return next_random();
     case 6: return (uint64_t)0 - (word >> 16) % 4;
@@ -175,11 +180,12 @@ static void flags(ucontext_t *context, uint64_t word) {
 
 static void begin(ucontext_t *context) {
     int is_continued = done % CONTINUED == CONTINUED - 1 && counts.executed;
+    uint64_t sp = pointer = STACK + AREA / 2 + next_random() % 64 * 16;
     step.changed = step.is_against = 0;
     for (int n = 0; n < COUNT; n++)
         step.before[n] = REGISTER(context, n) = is_continued ? step.after[n] : random_value();
     if (!is_continued)
-        step.before[SP] = REGISTER(context, SP) = STACK + AREA / 2 + next_random() % 64 * 16;
+        step.before[SP] = REGISTER(context, SP) = sp;
     for (int n = 0; n < COUNT_VECTORS; n++) {
         uint64_t *at = vector(context, n);
         for (int half = 0; half < HALVES; half++)

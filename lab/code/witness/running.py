@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 
 from lab.code.witness.claims import Broken, Claims
-from lab.code.witness.driver import AT, Case, Driver
+from lab.code.witness.driver import AT, Case, Driver, Outcome
 from sframe_unwind.code.decode.disassembly import Disassembler
 from sframe_unwind.code.decode.instruction import PC_RELATIVE, Instruction, Kind
 from sframe_unwind.code.decode.lifting import Lifter
@@ -53,6 +53,11 @@ class Witness:
 
     def check(self, encodings: Iterable[tuple[bytes, int]]) -> None:
         """Execute instructions, each with a seed for its states; compare the claims with their effects."""
+        for _ in self.outcomes(encodings):
+            pass
+
+    def outcomes(self, encodings: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes, Outcome]]:
+        """Do the same; yield each instruction with the result, without those that are left out."""
         running: deque[tuple[Instruction, bytes, str]] = deque()
         for outcome in self.driver.run(self._cases(encodings, running)):
             instruction, raw, text = running.popleft()
@@ -63,6 +68,7 @@ class Witness:
                 found.append(Broken("the driver finds a claim broken, and Claims does not", f"{outcome.against} steps"))
             for broken in found:
                 self.broken.setdefault((text.split()[0], broken.what), (raw, broken))
+            yield raw, outcome
 
     def _cases(
         self, encodings: Iterable[tuple[bytes, int]], running: deque[tuple[Instruction, bytes, str]]

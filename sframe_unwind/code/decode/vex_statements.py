@@ -234,8 +234,11 @@ class Translation:
 
     def _dirty(self, statement: Any) -> None:
         operands = [self._operands.value(one) for one in statement.args if getattr(one, "tag", "") in _PLAIN]
-        if statement.mFx in ("Ifx_Read", "Ifx_Modify"):
-            operands.append((LOAD, self._operands.value(statement.mAddr), max(statement.mSize, _WORD), False))
+        if statement.mFx != "Ifx_None":
+            address = self._operands.value(statement.mAddr)
+            operands = [one for one in operands if one != address]  # results depend on what is there
+            if statement.mFx != "Ifx_Write":
+                operands.append((LOAD, address, max(statement.mSize, _WORD), False))
         if statement.nFxState:
             operands.append((REGISTER, REST, 0))
         value = unknown(mixed(*operands), *operands)

@@ -13,6 +13,7 @@ from sframe_unwind.code.decode.instruction import (
     REGISTER,
     REST,
     SCALED,
+    SUBTRACT,
     Condition,
     Exit,
     Expression,
@@ -95,7 +96,10 @@ class Evaluator(Conditions):
         puts, source_of_sp = [], sp
         for register, expression in instruction.puts:
             kind = expression[0]
-            puts.append((register, OTHER if kind == COMPUTED else value(expression, state, pc)))
+            result = OTHER if kind == COMPUTED else value(expression, state, pc)
+            if register == sp and kind == SUBTRACT and result[0] == UNKNOWN_BASE:
+                result = self._allocated(expression, result, state, pc)
+            puts.append((register, result))
             if register == sp and kind in (REGISTER, SCALED):
                 source = expression if kind == REGISTER else expression[1]
                 self.rests_on_call |= source[1] not in (sp, self._frame.fp)
@@ -120,6 +124,15 @@ class Evaluator(Conditions):
                 self._scatter(stored, state)
         if puts:
             self._put(puts, source_of_sp, state, pc)
+
+    def _allocated(self, expression: Expression, result: Value, state: State, pc: int) -> Value:
+        """Return the stack pointer after a size was subtracted from it that may have been computed from an address.
+
+        Code computes sizes as distances of pointers.  A size is not negative.
+        """
+        left, size = (self.value(operand, state, pc) for operand in expression[1:])
+        is_size = size[0] == UNKNOWN_BASE and not self._is_surely_address(size)
+        return self._below(left) if is_size and on_stack(left[0]) else result
 
     def apply_until(self, leaving: Exit, instruction: Instruction, state: State, pc: int) -> State:
         """Return the state in which a conditional jump leaves an instruction."""

@@ -31,7 +31,7 @@ from sframe_unwind.code.decode.instruction import (
 from sframe_unwind.code.decode.instruction import UNKNOWN as UNKNOWN_KIND
 from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.image.jump_tables import Entries, Entry
-from sframe_unwind.code.interpret.reach import ANYWHERE, has_reach, indexed
+from sframe_unwind.code.interpret.reach import ANYWHERE, has_reach
 from sframe_unwind.code.interpret.state import Frame, State
 from sframe_unwind.code.interpret.values import (
     ALTERED,
@@ -206,12 +206,12 @@ class Expressions:
         if not has_reach(value):
             return plus(value, offset)
         moved = self._reaches.moved(value, offset, offset)
-        return with_top_number(moved, top_number(value)) if offset <= 0 else moved
+        is_below = offset <= 0 and not self._reaches.is_signless(value)
+        return with_top_number(moved, top_number(value)) if is_below else moved
 
     def _indexed(self, base: int, *values: Value) -> Value:
         """Return the sum of values of which one is an index: it stays in the object at the address."""
-        reaches = [self._reaches.of(value) for value in values]
-        return self._reaches.with_reach(base, None if None in reaches else indexed(sum(filter(None, reaches), ())))
+        return self._reaches.near(base, *map(self._reaches.of, values))
 
     def _load(self, address: Value, size: int, signed: bool, state: State) -> Value:
         base, offset = address
@@ -304,9 +304,10 @@ class Expressions:
         if self._may_be_address(right):
             # A negative address is one when it is negated, or subtracted from the same number.
             if left[0] == NUMBER:
-                return ANYWHERE
+                is_known = is_count(left) and self._reaches.is_signless(right)
+                return self._reaches.moved(right, left[1], left[1]) if is_known else ANYWHERE
             is_distance = self._may_be_address(left) and not self._is_surely_address(left)
-            return self._part(right) if is_distance else self._indexed(UNKNOWN_BASE, left, right)
+            return self._part(right) if is_distance else self._reaches.distance(left, right)
         if UNKNOWN_BASE in (left[0], right[0]):
             return self._indexed(UNKNOWN_BASE, left)
         if self._is_address(left[0]) and not self._frame.is_tracked(right[0]):
@@ -350,6 +351,8 @@ class Expressions:
             entry = self.entries[offset]
             if entry.base is None and bits < 8:
                 return JUMP_ENTRY, self.entries.number(entry._replace(shift=entry.shift + bits))
+        if self._reaches.is_signless(value):
+            return self._indexed(UNKNOWN_BASE, value)
         return ANYWHERE if self._may_be_address(value) else OTHER
 
     def _extend(self, value: Value, bits: int, signed: bool) -> Value:

@@ -40,6 +40,15 @@ class Range(NamedTuple):
     last: int
     by_index: bool = False
     """Whether an index was added: a load may then give any word of the object at the address."""
+    is_signless: bool = False
+    """Whether the value may also be a number minus the address: a distance from it, or its negation."""
+
+    def moved(self, first: int, last: int) -> Range:
+        """Return the addresses plus a number of bytes between two limits, which may also be subtracted."""
+        if self.is_signless:
+            most = max(abs(first), abs(last))
+            first, last = -most, most
+        return self._replace(first=self.first + first, last=self.last + last)
 
 
 Reach = tuple[Range, ...]
@@ -93,12 +102,35 @@ class Reaches:
         union = _union(mine, other)
         return self.with_reach(base, union if len(union) <= _MOST_RANGES else _hulls(union))
 
+    def near(self, base: int, *reaches: Reach | None) -> Value:
+        """Return a value that stays in one of several objects, by its base and their reaches."""
+        found = NOTHING
+        for reach in reaches:
+            if reach is None:
+                return self.with_reach(base, None)
+            found = _union(found, indexed(reach)) if found else indexed(reach)
+        return self.with_reach(base, found if len(found) <= _MOST_RANGES else _hulls(found))
+
     def moved(self, value: Value, first: int, last: int) -> Value:
         """Return a value plus a number of bytes that lies between two limits, without its upper bound."""
         reach = self.of(value)
         if reach is not None:
-            reach = tuple(one._replace(first=one.first + first, last=one.last + last) for one in reach)
+            reach = tuple(one.moved(first, last) for one in reach)
         return self.with_reach(value[0], reach)
+
+    def distance(self, left: Value, right: Value) -> Value:
+        """Return a value minus an address, which is found again where the result is subtracted.
+
+        :param left: no constant, and no address in the frame that is known to be one.
+        """
+        reach = self.of(right)
+        signless = None if reach is None else tuple(one._replace(is_signless=True) for one in reach)
+        return self.near(UNKNOWN_BASE, self.of(left), signless)
+
+    def is_signless(self, value: Value) -> bool:
+        """Return whether a value is a distance from an address in the frame, or the negation of one."""
+        reach = self.of(value) if has_reach(value) else None
+        return bool(reach) and all(one.is_signless for one in reach or ())
 
     def without(self, base: int, value: Value) -> Value:
         """Return the remaining knowledge about a value when a base begins to name another stack pointer.
@@ -201,6 +233,7 @@ def _is_within(mine: Reach, other: Reach) -> bool:
     return all(
         any(
             one.base == new.base
+            and one.is_signless >= new.is_signless
             and one.last - one.first >= _OBJECT
             and one.first - _NEAR <= new.first <= new.last <= one.last + _NEAR
             for one in mine
@@ -218,6 +251,7 @@ def _hulls(reach: Reach) -> Reach:
             min(known.first for known in reach if known.base == base),
             max(known.last for known in reach if known.base == base),
             any(known.by_index for known in reach if known.base == base),
+            any(known.is_signless for known in reach if known.base == base),
         )
         for base in bases
     )
@@ -226,6 +260,8 @@ def _hulls(reach: Reach) -> Reach:
 def _is_next_round(mine: Reach, other: Reach) -> bool:
     """Return whether a new reach is the known one after it moved by the distance between two of its ranges."""
     by = other[0].first - mine[0].first
+    if any(one.is_signless for one in other):
+        return False
     places, others = [one[:3] for one in mine], [one[:3] for one in other]
     moved = [(base, first + by, last + by) for base, first, last in places]
     return others == moved and not set(places).isdisjoint(others)
@@ -233,6 +269,10 @@ def _is_next_round(mine: Reach, other: Reach) -> bool:
 
 def _union(mine: Reach, other: Reach) -> Reach:
     """Return all ranges of two reaches, those that are the same place once."""
-    found = {one[:3]: one for one in (*mine, *other)}
-    found.update({one[:3]: one for one in (*mine, *other) if one.by_index})
+    found: dict[tuple[int, int, int], Range] = {}
+    for one in (*mine, *other):
+        known = found.get(one[:3], one)
+        found[one[:3]] = one._replace(
+            by_index=one.by_index or known.by_index, is_signless=one.is_signless or known.is_signless
+        )
     return tuple(sorted(found.values()))

@@ -151,8 +151,8 @@ def shared(left: Tops, right: Tops) -> Tops:
 def weakened(known: Tops, base: int, other: Tops, value: Value) -> Value | None:
     """Return an upper bound of a stack pointer for a place where it may also have another value.
 
-    The bound may become one by another base.  It does not rise by the same base, as it would rise in each round of a
-    loop.
+    The bound may become one by another base.  By the same base, it would rise in each round of a loop: it rises only
+    from the CFA, and to a power of two bytes below that, so that it does not rise often.
 
     :param known: the bounds in the first state, in which the stack pointer is ``base``.
     :param other: the bounds in the second state, in which it is ``value``.
@@ -163,6 +163,8 @@ def weakened(known: Tops, base: int, other: Tops, value: Value) -> Value | None:
         reached = most(other, value, current)
         if reached is not None and not (is_first and reached > offset):
             return current, max(offset, reached)
+        if reached is not None and current == CFA and reached < 0:
+            return CFA, -(1 << (-reached).bit_length() - 1)
         if current not in known:
             return None
         is_first = False

@@ -37,12 +37,13 @@ KNOWN = {
         24572504 1f543f04 7f507f04 e3537f04 6357bf04 e1e32204 e2e36004 e9e3af04 e8e3e404 08e0e404 ffe3a004
         4854bfe5 ff4782e5 e41f80e5 2f1dbee5 e0e3e3e5 61e468e4 61e4c7e4 61e462e5 61e400e4 e0ebbee5 a0e852e5
         a0e87ee4 a0ec9ee5 8040e5e5 80a0a5e5 4854bf85 e41f8085
+        1f4000d5 3f4000d5 5f4000d5
     """,
     "s390x": """
         d207f028f0a0 d607f028f0a0 d407f028f0a0 dc07f028f0a0 e807f028f0a0 f277f028f0a0 de07f028f0a0
         df07f028f0a0 b205f0a0 b2b0f0a0 b27cf0a0 cc6653d0d65c b911005f 0e24 a8240000 b2550024 b3990012 b93e0024
         dd07f0281000 d007f0281000 eb8e24000000 eb18b0b800e3 eb87f0e800e3 eb45b13000e3
-        e71af050003f
+        e71af050003f b9930058 b99200fe d20710103010
     """,
 }
 """Instructions whose effects were once missed, and instructions that VEX itself has wrong."""

@@ -31,6 +31,7 @@ WRONG = {
         "pushed": "mov (%rdi),%rsp;push %rcx",
         "called": "mov (%rdi),%rsp;call g",
         "aligned and above": "and $-32,%rsp;sub $32,%rsp;add %rdi,%rsp;push %rcx",
+        "moved up in a loop": "sub $64,%rsp;1: mov %rcx,(%rsp);add $16,%rsp;dec %rdi;jne 1b;push %rcx",
     },
     "aarch64": {
         "loaded": "ldr x9,[x0];mov sp,x9;str x1,[sp]",
@@ -58,6 +59,12 @@ RIGHT = {
         "one of two": "sub $64,%rsp;test %edi,%edi;je 1f;add $32,%rsp;1: mov %rcx,(%rsp)",
         "in a loop": "1: sub %rdi,%rsp;mov %rcx,(%rsp);dec %rsi;jne 1b;push %rcx",
         "restored": "mov %rsp,%rbx;sub %rdi,%rsp;push %rcx;call g;mov %rbx,%rsp;push %rcx",
+        "allocated by a distance": "sub $64,%rsp;mov %rdi,%rax;sub %rsp,%rax;sub %rax,%rsp;mov %rcx,(%rsp);call g",
+        "in a loop, and less before it": "sub $64,%rsp;test %edi,%edi;jne 5f;sub $64,%rsp;1: mov %rcx,(%rsp);"
+        "3: mov %rcx,(%rsp);test %esi,%esi;je 4f;sub $64,%rsp;jmp 3b;5: mov %rcx,(%rsp);jmp 1b;4: call g",
+        "a pointer that x87 has loaded": "sub $64,%rsp;fldt (%rdi);fstpt (%rsp);mov (%rsp),%rax;movb $1,(%rax)",
+        "a distance that is scaled": "sub $64,%rsp;mov %rdi,%rax;lea 16(%rsp),%rdx;sub %rdx,%rax;neg %rax;"
+        "lea 48(%rsp),%rdx;lea (%rdx,%rax,4),%rdx;movl $1,(%rdx)",
         "probed": "lea -65536(%rsp),%r11;1: sub $4096,%rsp;movq $0,(%rsp);cmp %r11,%rsp;jne 1b;push %rcx",
     },
     "aarch64": {
@@ -65,6 +72,7 @@ RIGHT = {
         "aligned": "sub x9,sp,#64;and sp,x9,#-64;stp x1,x2,[sp]",
         "one of two": "sub sp,sp,#64;cbz x0,1f;add sp,sp,#32;1: str x1,[sp]",
         "in a loop": "1: sub sp,sp,x0;str x1,[sp];subs x2,x2,#1;b.ne 1b;str x1,[sp,#-16]!",
+        "allocated by a distance": "sub sp,sp,#64;mov x9,sp;sub x9,x0,x9;sub sp,sp,x9;str x1,[sp]",
         "probed": "sub x9,sp,#65536;1: sub sp,sp,#4096;str xzr,[sp];cmp sp,x9;b.ne 1b;str x1,[sp]",
     },
     "s390x": {

@@ -71,6 +71,8 @@ _BLOCK_STORES = {0xD50B7420, 0xD50B7460, 0xD50B7480}
 """``dc zva``, ``dc gva``, ``dc gzva``, without their register: they store to a block of memory, or tag it."""
 _STREAMING, _STREAMING_BY_REGISTER = 0xD503407F, 0xD51B4240
 """``smstart`` and ``smstop`` without what they concern; ``msr svcr`` without its register."""
+_CHANGING_FLAGS = {0xD500401F, 0xD500403F, 0xD500405F}
+"""``cfinv``, ``xaflag``, ``axflag``: nops for VEX, and they change the condition code."""
 _SYSTEM, _SYSTEM_WITH_RESULT = 0b1101010100001, 0b1101010100101
 """The highest bits of ``sys`` and ``sysl``."""
 _CACHES, _TRANSLATIONS = 7, 8
@@ -245,6 +247,8 @@ def _system(word: int) -> Instruction | None:
         return _ANYTHING  # vectors have another length after it
     if word & ~0x1F in _BLOCK_STORES:
         return writing(4, (), (ELSEWHERE if register == _ZERO else anywhere_from(register),))
+    if word in _CHANGING_FLAGS:
+        return writing(4)
     if word in _SIGNING_X17:
         return writing(4, (17,))
     if word & ~0xFE0 == _HINT:

@@ -5,7 +5,7 @@ VEX translates most of them to loops that pass a number from one round to the ne
 
 from __future__ import annotations
 
-from sframe_unwind.code.decode.folding import unknown
+from sframe_unwind.code.decode.folding import mixed, unknown
 from sframe_unwind.code.decode.instruction import (
     ADD,
     AND,
@@ -84,7 +84,7 @@ def storage_to_storage(raw: bytes) -> Instruction | None:
         return writing(4, (raw[3] >> 4, raw[3] & 0xF), (((REGISTER, raw[3] >> 4, 0), RESULT, ANYTHING),))
     if code in _SEARCHING:
         return writing(4, (raw[3] >> 4, raw[3] & 0xF))
-    if code in _PAIRS_WITH_TWO_OPCODES:
+    if code in _PAIRS_WITH_TWO_OPCODES and not raw[3] & 0x10:  # pairs begin with an even register
         # kmctr and kma have a third operand.
         operands = (raw[3] >> 4, raw[3] & 0xF, raw[2] >> 4)
         return _pairs(4, operands, code not in _READING_PAIRS, True)
@@ -111,8 +111,16 @@ def _six_bytes(raw: bytes, length: int) -> Instruction | None:
         return None
     source = _place(raw[4:6])
     loads = [(LOAD, one, max(size, _WORD), False) for one in (source, place)]
-    value = loads[0] if first == _MVC and size == _WORD else unknown(*loads)
+    value = unknown(*loads)
+    if first == _MVC and size == _WORD:
+        # It moves byte by byte: a destination that begins within the source gets its first bytes several times.
+        value = loads[0] if _is_apart(source, place) else mixed(loads[0])
     return writing(6, (1,) if first == 0xDF else (), ((place, size, value),))
+
+
+def _is_apart(source: Expression, place: Expression) -> bool:
+    """Return whether a word at an address certainly does not begin within the one at another address."""
+    return source[:-1] == place[:-1] and not 0 < place[-1] - source[-1] < _WORD
 
 
 def _place(field: bytes) -> Expression:
