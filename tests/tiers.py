@@ -68,6 +68,7 @@ WHOLE: Mapping[str, str] = {
     "tests/lldb/test_soak.py": "a campaign",
     "tests/packaging/test_install.py": "the wheel in all versions of Python",
     "tests/readers": "libraries and tools of others, which are built first",
+    "tests/show/test_counts.py::test_every_row_of_the_c_library_is_listed": "libraries of the system",
     "tests/survey/test_cluster.py": "a cluster, and waiting for it",
 }
 """Folders, files and functions that `make test-all` alone runs, with the reasons."""

@@ -17,7 +17,8 @@ column has the rule that the machine code proves; in it, ! stands for a rule tha
 it neither proves nor refutes.  If no table describes a function, the column has the rules that the code itself gives.
 Without capstone, the instructions are shown as bytes.
 
-FUNCTION is a symbol, or an address in a function, as for lookup: its instruction gets an arrow.  Without FUNCTION, all
+FUNCTION is a symbol, or an address in a function, as for lookup: its instruction gets an arrow
+(=>, !> or ?>).  Without FUNCTION, all
 functions are shown, without the column of the code.
 
 The exit status is 0, 1 if the tables differ or the code refutes one of them, 2 if a function cannot be shown.

@@ -92,7 +92,8 @@ class _Lines:
             yield f"{style.faint}{'':{self._digits + 5}}{_source(place)}{style.end}"
         kinds = {note.kind for note in extra.notes}
         sign = "!" if extra.differs or kinds & {DIFFERS, WRONG} else "?" if UNKNOWN in kinds else " "
-        arrow = "=>" if row.address in self._form.marked and row.raw else f"{sign} "
+        is_marked = row.address in self._form.marked and row.raw
+        arrow = f"{sign.strip() or '='}>" if is_marked else f"{sign} "
         rules = _GAP.join(self._rule(row, number) for number in range(len(row.rules)))
         raw = f"{row.raw.hex():<{self._raw_width}}  " if self._raw_width else ""
         text = row.text or (row.raw.hex(" ") if not raw else "") if row.raw else "(inside this instruction)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_INSTRUCTION = re.compile(r"(=>|!|\?|) +([0-9a-f]+)  (.*)")
+_INSTRUCTION = re.compile(r"([=!?]>|!|\?|) +([0-9a-f]+)  (.*)")
 _VALUE = re.compile(r" +CFA = (0x[0-9a-f]+)")
 
 
@@ -33,7 +33,7 @@ def read(text: str) -> Shown:
     for line in rows.splitlines():
         if found := _INSTRUCTION.fullmatch(line):
             addresses.append(int(found[2], 16))
-            if found[1] == "=>":
+            if found[1].endswith(">"):
                 arrows.append(addresses[-1])
         elif found := _VALUE.match(line):
             cfa, above = int(found[1], 16), addresses[-1]

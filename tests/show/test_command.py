@@ -56,6 +56,12 @@ def test_wrong_row_of_ld_is_understood(capsys: pytest.CaptureFixture[str]) -> No
     ]
 
 
+def test_an_arrow_does_not_hide_that_a_row_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    program, stub = found_stub()
+    lines = shown(capsys, 1, program, f"{stub + 6:#x}", "--no-code")
+    assert [line.split()[:2] for line in lines if f" {stub + 6:x} " in line] == [["!>", f"{stub + 6:x}"]]
+
+
 def test_wrong_row_of_gcc_for_s390x_is_understood(capsys: pytest.CaptureFixture[str]) -> None:
     """GCC's CFA is that of its caller's frame before `lgdr` has restored the stack pointer (docs/verify.md)."""
     package_needed("pyvex")
