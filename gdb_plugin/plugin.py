@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdb_plugin.commands import commands
+from gdb_plugin.commands import entry
 from gdb_plugin.lifecycle.waking import Plugin
 from gdb_plugin.version import IS_SUPPORTED, VERSION
 
@@ -20,6 +20,6 @@ def start() -> None:
         show(f"needs GDB 13 or later, this is GDB {VERSION}")
         return
     plugin = Plugin()
-    commands.register(plugin)
+    entry.register(plugin)
     plugin.start()
     _started = True

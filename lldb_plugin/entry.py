@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import lldb
 
 from lldb_plugin.plugin import the_plugin
+from sframe_unwind import TYPE_CHECKING
 from sframe_unwind.debugger import commands
+
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
 
 DEBUGGER = "LLDB"
 

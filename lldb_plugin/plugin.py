@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-from typing import TYPE_CHECKING
 
 import lldb
 
@@ -12,7 +11,7 @@ from lldb_plugin.lifecycle.commanding import Commanding
 from lldb_plugin.lifecycle.stack_changes import StackChanges
 from lldb_plugin.lifecycle.watching import Watcher
 from lldb_plugin.version import TAKES_FRAMES, lacks
-from sframe_unwind import __version__
+from sframe_unwind import TYPE_CHECKING, __version__
 from sframe_unwind.debugger.banner import is_read_by_a_person
 from sframe_unwind.debugger.commands import PREFIX_HELP
 

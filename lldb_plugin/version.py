@@ -22,6 +22,9 @@ NUMBERS_FRAMES_ANEW = _MAJOR <= 22
 """Whether LLDB numbers the frames of scripts from 0 again whenever it takes further ones
 (``SyntheticStackFrameList::FetchFramesUpTo``)."""
 
+TAKES_ALL_FRAMES = NUMBERS_FRAMES_ANEW
+"""Whether LLDB must take all frames of a stack at each stop, at 19 microseconds for each."""
+
 WANTS_DECLARED_VARIABLES = _MAJOR <= 22
 """Whether LLDB shows the value of a variable only if the values also include its declaration."""
 

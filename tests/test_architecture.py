@@ -83,7 +83,13 @@ MAX_ARROWS = 229
 ARCH_IMPORTS = ("address", "arch", "unwind_rule")
 """The only imports of ``arch``: machines know nothing of SFrame, and unwind rules are common to all unwind data."""
 
-COMMANDS_OF_TESTS = ("tests.abis.mask_registers", "tests.cfi.hostile", "tests.machine.refusing", "tests.samples.build")
+COMMANDS_OF_TESTS = (
+    "tests.abis.mask_registers",
+    "tests.cfi.hostile",
+    "tests.machine.refusing",
+    "tests.report.rust.__main__",
+    "tests.samples.build",
+)
 """The modules of the tests that are programs."""
 
 VERSIONED = ("sframe", "lint", "runtime_code.status_text", "report")
@@ -257,7 +263,10 @@ def test_one_module_imports_pyelftools() -> None:
 
 
 def test_one_type_for_each_record_of_elf() -> None:
-    """Only ``elf.records`` has the layouts of headers; others that have the same fields would decode them again."""
+    """Only ``elf.constants`` has the layouts of headers, and ``elf.records`` decodes them.
+
+    ``debugger.glance`` also reads some fields, because it is loaded at each start of a debugger.
+    """
     layouts = ("IIQQQQQQ", "IIQQQQIIQQ", "16sHHIQQQIHHHHHH", "I4xQ")
     found = {
         (module, node.value)
@@ -267,7 +276,9 @@ def test_one_type_for_each_record_of_elf() -> None:
         and isinstance(node.value, str)
         and node.value.strip("<>=").startswith(layouts)
     }
-    assert {module for module, _ in found} == {f"{CORE}.elf.records"}
+    assert {module for module, _ in found} == {f"{CORE}.elf.constants", f"{CORE}.elf.records"}
+    users = {module for module, path in modules(CORE).items() if "SECTION_HEADER" in path.read_text(encoding="utf-8")}
+    assert users == {f"{CORE}.elf.constants", f"{CORE}.elf.records", f"{CORE}.debugger.glance"}
 
 
 def test_arch_and_elf_have_the_names_of_machines() -> None:
@@ -356,7 +367,7 @@ def test_no_package_imports_what_tests_it() -> None:
 
 
 def test_studies_and_campaigns_are_in_the_lab() -> None:
-    """A module of the tests is a command only if a test runs it, or if it builds the samples."""
+    """A module of the tests is a command only if a test runs it, or if it makes what tests read."""
     found = {module for module, path in modules("tests").items() if _is_command(path)}
     assert found == set(COMMANDS_OF_TESTS)
 

@@ -25,8 +25,8 @@ from gdb_plugin.process.registers import arch_of
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import PlaceKind
 from sframe_unwind.debugger import contexts, tasks
+from sframe_unwind.debugger.arguments import ContextArgument
 from sframe_unwind.debugger.code_judge import ProcessCode
-from sframe_unwind.debugger.commands import ContextArgument
 from sframe_unwind.debugger.settings import ALWAYS, OFF, Settings
 from sframe_unwind.kernel.tasks import TaskList
 from sframe_unwind.report.compare import Comparison, compare

@@ -7,7 +7,11 @@ which containers have, at every letter with an accent.
 from __future__ import annotations
 
 import os
-from typing import Callable
+
+from sframe_unwind import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Callable
 
 
 def text(get: Callable[[], str | None]) -> str:

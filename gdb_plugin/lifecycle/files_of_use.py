@@ -6,12 +6,14 @@ is asked for the names of its sections, which costs no packet to a remote target
 
 from __future__ import annotations
 
-from typing import Any, Callable
-
 import gdb
 
 from gdb_plugin.interface.texts import path_of
-from sframe_unwind.debugger.file_check import is_of_use
+from sframe_unwind import TYPE_CHECKING
+from sframe_unwind.debugger.of_use import is_of_use
+
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 _IN_GDB = "maintenance info sections -all-objects .sframe .orc_unwind __ksymtab"
 _SECTIONS = (": .sframe ", ": .orc_unwind ", ": __ksymtab ")

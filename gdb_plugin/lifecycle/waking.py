@@ -7,20 +7,21 @@ its modules are not imported.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gdb_plugin.lifecycle.files_of_use import FilesOfUse
-from sframe_unwind.debugger.settings import OFF, Settings
+from sframe_unwind import TYPE_CHECKING
+from sframe_unwind.debugger.modes import OFF
 
 if TYPE_CHECKING:
     from gdb_plugin.lifecycle.engine import Engine
+    from sframe_unwind.debugger.settings import Settings
 
 
 class Plugin:
     """The user's settings, and whether the plugin is awake."""
 
     def __init__(self) -> None:
-        self.settings = Settings()
+        self._settings: Settings | None = None
+        """``None``: the user has chosen none."""
         self._engine: Engine | None = None
         self._is_awake = False
         self._files = FilesOfUse(self._files_changed)
@@ -30,9 +31,18 @@ class Plugin:
         self._files.watch(True)
         self._update(by_user=True)
 
+    @property
+    def settings(self) -> Settings:
+        """The user's settings."""
+        if self._settings is None:
+            from sframe_unwind.debugger.settings import Settings
+
+            self._settings = Settings()
+        return self._settings
+
     def choose(self, settings: Settings) -> None:
         """Apply the user's settings, also to frames that are already unwound."""
-        self.settings = settings
+        self._settings = settings
         self._files.watch(settings.mode != OFF)
         self._update(by_user=True)
         if self._engine is not None:
@@ -61,7 +71,9 @@ class Plugin:
         :param by_user: a command of the user's is the reason; otherwise GDB may be in the middle of a command, and the
             process of running.
         """
-        wanted = self.settings.mode != OFF and (self.settings.concerns_all or self._files.are_there())
+        chosen = self._settings
+        concerns_all = chosen is not None and chosen.concerns_all
+        wanted = (chosen is None or chosen.mode != OFF) and (concerns_all or self._files.are_there())
         if wanted != self._is_awake:
             self._is_awake = wanted
             self.engine().wake(wanted, by_user)

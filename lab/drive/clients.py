@@ -16,6 +16,9 @@ _EXECUTING = re.compile(r"(next|step|stepi|nexti|finish|continue|until|advance)\
 _RECORDS = {"stepi": "step-instruction", "nexti": "next-instruction", "advance": "until"}
 _PROMPT = b"(gdb) \n"
 _HEADER = b"\r\n\r\n"
+_LEVELS = 400
+"""Number of frames that an editor requests.  VS Code requests 20, and further ones where its user scrolls.  All frames
+of a deep stack take GDB's adapter a minute."""
 _DEEP = 4
 """Number of frames whose variables an editor requests."""
 
@@ -140,7 +143,7 @@ class Adapter(Channel):
         """Return the data that an editor shows at a stop."""
         if not self._live:
             return "not stopped"
-        answer = self._ask("stackTrace", seconds, threadId=self._thread)
+        answer = self._ask("stackTrace", seconds, threadId=self._thread, startFrame=0, levels=_LEVELS)
         self._frames = answer.get("body", {}).get("stackFrames", [])
         shown = [_masked(self._frames)]
         for frame in self._frames[:_DEEP]:

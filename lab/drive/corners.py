@@ -200,12 +200,12 @@ def _compare(
         return
     for _ in range(WITNESSES if debugger.is_gdb else UNSTEADY_WITNESSES):
         again, _ = replay(moves, model, WITHOUT, judge)
-        if again:
+        if again and _place(again)[0] <= _place(failure)[0]:  # else it varies only after what went wrong
             outcome.dropped = f"not reproducible without the plugin: {again}; with it: {failure}"
             return
     if lacking:
         alone, _ = replay(moved, own, WITHOUT, judge.first if Kind.of(failure) is Kind.CONTENTS else judge)
-        if alone and _number(alone) <= _number(failure):
+        if alone and _place(alone) <= _place(failure):
             outcome.alone[mode] = f"{failure}; alone: {alone}"
             return
     may_pass = not debugger.is_gdb and Kind.of(failure) in (Kind.PLACE, Kind.CONTENTS)
@@ -252,10 +252,11 @@ def _moved(move: Move, model: CornerScene, own: CornerScene) -> Move:
     return Move(model.for_file(move.lines, own.executable), *list(move.__dict__.values())[1:])
 
 
-def _number(failure: str) -> int:
-    """Return the number of the move in which something failed."""
+def _place(failure: str) -> tuple[int, int]:
+    """Return the number of the move in which something failed, and of the innermost wrong frame; 0: it is no frame."""
     match = re.match(r"move (\d+) ", failure)
-    return int(match[1]) if match else 1_000
+    frame = re.search(r"\): frames: (?:\[(\d+)\]|(\d+) entries, now (\d+)$)", failure)
+    return int(match[1]) if match else 1_000, min(map(int, filter(None, frame.groups()))) if frame else 0
 
 
 @dataclass(frozen=True)

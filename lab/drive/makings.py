@@ -58,6 +58,8 @@ _BASE = {"pie": 0x555555554000, "fixed": 0, "static": 0}
 """The address at which Linux loads a program if addresses are not randomised."""
 _OUTPUT = {BOLT: ["-o"], OBJCOPY: [], STRIP: ["-o"], PATCHELF: ["--output"]}
 """The option before the name of the file that a rewriting tool writes."""
+_KEPT = ("--keep-section=.debug_frame", "--keep-section=.sframe")
+"""Options of objcopy and strip, which take `.debug_frame` for debug information; it is CFI."""
 _BELOW = "depth.h"
 """The file, in the folder `sources`, with the functions between main and that of the program."""
 _RECURSION = ("descend", "hop")
@@ -120,7 +122,7 @@ def _rewriting(corner: Corner) -> list[str]:
     tools = toolchain("amd64", 3)
     commands = {
         OBJCOPY: [str(tools / "objcopy")],
-        STRIP: [str(tools / "strip"), "--strip-debug"],
+        STRIP: [str(tools / "strip"), "--strip-debug", _KEPT[0]],
         PATCHELF: ["patchelf", "--set-rpath", "/a/folder/that/is/not/there/and/has/a/long/name"],
     }
     return commands.get(corner["rewritten"], [])
@@ -243,7 +245,5 @@ def _copy(built: Path, copy: Path, symbols: str) -> Path:
     if symbols != "all":
         # In both copies of a program, nothing is found by a name.
         what = ("--strip-debug", "--prefix-symbols=hidden_") if symbols == _OTHER_NAMES else ("--strip-all",)
-        # `.debug_frame` is CFI; objcopy takes it for debug information.
-        kept = ("--keep-section=.debug_frame", "--keep-section=.sframe")
-        run_tool(["objcopy", *what, *kept, str(copy)], FOLDER)
+        run_tool(["objcopy", *what, *_KEPT, str(copy)], FOLDER)
     return copy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import resource
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -32,14 +33,15 @@ def is_core(place: str) -> bool:
     return place not in (LIVE, REMOTE, DISTANT)
 
 
-_WITH_GDB = "setpriv --pdeathsig KILL "
+_WITH_GDB = ("setpriv", "--pdeathsig", "KILL")
 """Before a server: one whose GDB ends while the program runs polls the closed connection for ever."""
 
 
 def remote_start(build: Build, executable: Path, rng: random.Random, is_distant: bool) -> Lines:
     """Return the lines that connect GDB to a server with the program, and bring it to its first stop."""
-    delayed = f"{_WITH_GDB}{sys.executable} {INSIDE / 'delayed.py'} " if is_distant else ""
-    server = f"exec {delayed}{_WITH_GDB}gdbserver --wrapper sh {INSIDE / 'redirect.sh'} -- - {executable}"
+    delayed = [*_WITH_GDB, sys.executable, str(INSIDE / "delayed.py")] if is_distant else []
+    wrapped = ["gdbserver", "--wrapper", "sh", shlex.quote(str(INSIDE / "redirect.sh")), "--", "-", str(executable)]
+    server = shlex.join(["exec", *delayed, *_WITH_GDB, *wrapped])
     first = "main" if "main" in build.program.functions else rng.choice(build.program.functions)
     return [f"target remote | {server}", "drive-fix", f"tbreak {first}", "continue"]
 

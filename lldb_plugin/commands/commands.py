@@ -16,8 +16,9 @@ from lldb_plugin.lifecycle.engine import Engine
 from lldb_plugin.process import modules, places
 from lldb_plugin.version import lacks
 from sframe_unwind.debugger import commands, output
+from sframe_unwind.debugger.arguments import Arguments, UsageError, parse_line, source_and_address
 from sframe_unwind.debugger.code_judge import CodeJudge, code_lines
-from sframe_unwind.debugger.commands import ALL, Arguments, UsageError
+from sframe_unwind.debugger.commands import ALL
 from sframe_unwind.debugger.settings import GENERATED, MODES, check_generate
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.kernel.tasks import BLOCKED
@@ -60,7 +61,7 @@ class Commands:
         :param text: the rest of the line.
         """
         try:
-            arguments = command.parse_line(text, str.split)
+            arguments = parse_line(command, text, str.split)
             if command.has_colours:
                 arguments = arguments._replace(coloured=context.GetTarget().GetDebugger().GetUseColor())
             lines = self._runs[command](context, arguments)
@@ -151,7 +152,7 @@ class Commands:
     def _disassemble(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return the listing of a function."""
         target = context.GetTarget()
-        with_source, expression = commands.source_and_address(arguments)
+        with_source, expression = source_and_address(arguments)
         listed = partial(disassembled, target, with_source=with_source, coloured=arguments.coloured)
         if expression and not _has_process(context):
             code = program_file.code(target)

@@ -11,7 +11,7 @@ from lldb_plugin.commands import stacks
 from lldb_plugin.commands.expressions import address_of
 from lldb_plugin.commands.stacks import Snapshot
 from sframe_unwind.debugger import contexts, tasks
-from sframe_unwind.debugger.commands import ContextArgument
+from sframe_unwind.debugger.arguments import ContextArgument
 from sframe_unwind.debugger.contexts import Debugger
 from sframe_unwind.kernel.tasks import TaskList
 from sframe_unwind.report.explain import FrameContext

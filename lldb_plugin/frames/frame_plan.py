@@ -13,7 +13,7 @@ from lldb_plugin.process.process import Process
 from sframe_unwind.debugger.settings import FALLBACK, Settings
 from sframe_unwind.memory import ReadAhead, WordReader
 from sframe_unwind.unwind.other_stacks import OtherStacks
-from sframe_unwind.unwind.walk import SFRAME, End, Frame, Walk
+from sframe_unwind.unwind.walk import MAX_FRAMES, SFRAME, End, Frame, Walk
 
 
 class Own(NamedTuple):
@@ -33,14 +33,19 @@ class FramePlan(NamedTuple):
     shown: tuple[Shown, ...]
     walked: tuple[Frame | None, ...]
     """For each index, the corresponding frame of the walk; ``None``: only LLDB has one."""
+    is_cut: bool = False
+    """Whether the stack has more frames."""
 
     def is_native(self, count: int) -> bool:
         """Return whether these are exactly LLDB's own frames, given their number."""
         return self.shown == tuple(range(count))
 
 
-def walk(process: Process, native: NativeStack, settings: Settings) -> Walk:
-    """Return the walk over a thread's stack, with LLDB's frames where SFrame has none or is not to be used."""
+def walk(process: Process, native: NativeStack, settings: Settings, limit: int = MAX_FRAMES) -> Walk:
+    """Return the walk over a thread's stack, with LLDB's frames where SFrame has none or is not to be used.
+
+    :param limit: maximum number of frames.
+    """
     read_word = WordReader(ReadAhead(process.read), process.arch.byteorder)
     kernel = process.kernel_at(native.innermost.pc)
     left = process.modules.has_cfi if settings.mode == FALLBACK else None
@@ -54,12 +59,15 @@ def walk(process: Process, native: NativeStack, settings: Settings) -> Walk:
         read_register=native.read_register,
         fallback=fallback(process, native, read_word),
         pac_mask=process.pac_mask,
+        limit=limit,
         skip=left or switches or better,
         other_stacks=OtherStacks(process.arch, process.read) if kernel is None else None,
     )
 
 
-def plan(process: Process, native: NativeStack, settings: Settings, scopes: Scopes) -> FramePlan:
+def plan(
+    process: Process, native: NativeStack, settings: Settings, scopes: Scopes, limit: int = MAX_FRAMES
+) -> FramePlan:
     """Choose LLDB's own frame wherever SFrame agrees with it on pc and SP, or has no frame.
 
     With ``settings.strict``: choose SFrame's frame wherever SFrame covers the pc, even if LLDB's is the same.
@@ -67,12 +75,14 @@ def plan(process: Process, native: NativeStack, settings: Settings, scopes: Scop
     The outermost frame is LLDB's own only if it has the same number in both stacks.  At the next stop, LLDB compares
     its frames with those of the stop before, from the outermost one inward until two differ, and keeps the old frames
     with their old numbers.  These would be wrong if a frame that only SFrame has came before them.
+
+    :param limit: maximum number of frames of the walk; LLDB must not have as many.
     """
     shown: list[Shown] = []
     walked: list[Frame | None] = []
     last: NativeFrame | None = None
     is_code = functools.cache(process.is_executable)
-    steps = walk(process, native, settings)
+    steps = walk(process, native, settings, limit)
     for frame in steps:
         same = _same(native, frame)
         if same is None and not is_code(frame.pc):
@@ -94,7 +104,7 @@ def plan(process: Process, native: NativeStack, settings: Settings, scopes: Scop
     outermost = walked[-1] if walked else None
     if outermost is not None and shown[-1] != len(shown) - 1:
         shown[-1] = Own(outermost, scopes.of(outermost)[-1])
-    return FramePlan(tuple(shown), tuple(walked))
+    return FramePlan(tuple(shown), tuple(walked), steps.end is End.LIMIT)
 
 
 def _same(native: NativeStack, frame: Frame) -> NativeFrame | None:

@@ -40,7 +40,11 @@ class NativeStack:
         self.frames = tuple(itertools.islice(frames_from(frames, 0), limit))
         if not self.frames:
             raise NoFramesError("the thread has no frames")
-        self._numbers = {(frame.pc, frame.sp): number for number, frame in enumerate(self.frames)}
+        # The first of equal ones.  LLDB finds a frame by function and CFA: one further out, for which LLDB computes the
+        # same CFA in the same function, looks like the first one here, and `bt` shows it with another pc.
+        self._numbers: dict[tuple[int, int | None], int] = {}
+        for number, frame in enumerate(self.frames):
+            self._numbers.setdefault((frame.pc, frame.sp), number)
         self._results: dict[NativeFrame, UnwindResult | None] = {}
         self._read_word = WordReader(ReadAhead(process.read), process.arch.byteorder)
         inner = self.frames[0]

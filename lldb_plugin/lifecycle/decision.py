@@ -23,13 +23,19 @@ from lldb_plugin.interface.telling import Report
 from lldb_plugin.lifecycle.session import Session
 from lldb_plugin.process.inlining import Scopes
 from lldb_plugin.process.process import Process
+from lldb_plugin.version import TAKES_ALL_FRAMES
 from sframe_unwind.debugger.settings import OFF, Settings
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.unwind.walk import Registers
+from sframe_unwind.unwind.walk import MAX_FRAMES, Registers
 
 _ENDED = (lldb.eStateInvalid, lldb.eStateExited, lldb.eStateDetached)
 """The states in which LLDB still has the threads of a process, but not its memory.  It is invalid while LLDB drops the
 target."""
+
+
+_MOST = 50_000
+"""Maximum number of frames in an LLDB that takes all at each stop, unless it has as many itself: a stack overflow has
+five times as many, for which LLDB takes five seconds."""
 
 
 class Answers(NamedTuple):
@@ -104,6 +110,8 @@ class Decisions:
         planned = told_apart(planned, native)
         if planned.is_native(native.count):
             return None
+        if planned.is_cut:
+            self._report(f"this LLDB takes long for deep stacks: bt ends after {_MOST:,} frames, 'sframe bt' does not")
         return Answers(planned.shown, FrameMaker(target, process.arch, self._parser), is_mistaken)
 
 
@@ -150,4 +158,5 @@ def _planned(
         with contextlib.suppress(StacksDifferError):
             return in_part, strict_plan(process, in_part, settings, scopes)
     native = NativeStack(process, thread)
-    return native, plan(process, native, settings, scopes)
+    limit = _MOST if TAKES_ALL_FRAMES and native.count < _MOST else MAX_FRAMES
+    return native, plan(process, native, settings, scopes, limit)

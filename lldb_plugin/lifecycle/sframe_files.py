@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 
-from sframe_unwind.debugger.file_check import is_of_use
+from sframe_unwind.debugger.of_use import is_of_use
 from sframe_unwind.runtime_code.names import JIT_SYMBOL
 
 _JIT = f"{JIT_SYMBOL}\0".encode()

@@ -16,12 +16,15 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
-from typing import Callable, NamedTuple
 
 import lldb
 
 from lldb_plugin.lifecycle.commanding import Commanding
 from lldb_plugin.lifecycle.stack_changes import StackChanges
+from sframe_unwind import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Callable
 
 _SECONDS = 1
 """Seconds after which targets are looked at again: LLDB tells of no file that it has opened before."""
@@ -40,14 +43,23 @@ _PATIENCE = 3.0
 _CHANGES = lldb.SBTarget.eBroadcastBitModulesLoaded | lldb.SBTarget.eBroadcastBitModulesUnloaded
 
 
-class _Seen(NamedTuple):
-    """What a target had when it was looked at."""
+class _Seen:
+    """What a target had when it was looked at.
 
-    process: int
-    modules: int
-    program: str
-    changes: int
-    """The number of events about its modules."""
+    :param process: the process's unique ID.
+    :param modules: the number of modules.
+    :param program: the path of the program.
+    :param changes: the number of events about the modules.
+    """
+
+    def __init__(self, process: int, modules: int, program: str, changes: int) -> None:
+        self.process = process
+        self.modules = modules
+        self.program = program
+        self.changes = changes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Seen) and vars(self) == vars(other)
 
 
 class Watcher:
@@ -142,8 +154,9 @@ class Watcher:
             self._looking.release()
 
     def _listen(self, listener: lldb.SBListener) -> None:
-        event = lldb.SBEvent()
         while True:
+            # A new one, since an event keeps a target alive.  Clear() would empty it for all listeners, which share it.
+            event = lldb.SBEvent()
             if self._comes(listener, event):
                 self._drain(listener, event)
                 for nap in _NAPS:
@@ -151,7 +164,7 @@ class Watcher:
                     if listener.PeekAtNextEvent(event):
                         break
                     time.sleep(nap)
-            event.Clear()  # it would keep a target alive
+            del event
             self.look()
 
     def _comes(self, listener: lldb.SBListener, event: lldb.SBEvent) -> bool:

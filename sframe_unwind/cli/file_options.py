@@ -18,12 +18,20 @@ def add_file_arguments(parser: argparse.ArgumentParser, debug_dir: str) -> None:
     :param debug_dir: the help of ``--debug-dir``.
     """
     parser.add_argument("--sysroot", metavar="FOLDER", type=file_name, help="look for files below this folder first")
+    add_debug_arguments(parser, debug_dir, "executables, libraries and debug files that are missing")
+
+
+def add_debug_arguments(parser: argparse.ArgumentParser, debug_dir: str, downloaded: str) -> None:
+    """Add ``--debug-dir`` and ``--debuginfod``.
+
+    :param debug_dir: the help of ``--debug-dir``.
+    :param downloaded: what is downloaded, for the help of ``--debuginfod``.
+    """
     parser.add_argument("--debug-dir", metavar="FOLDER", type=file_name, action="append", help=debug_dir)
     parser.add_argument(
         "--debuginfod",
         action="store_true",
-        help="download executables, libraries and debug files that are missing, by build ID, from the servers that"
-        " DEBUGINFOD_URLS names",
+        help=f"download {downloaded}, by build ID, from the servers that DEBUGINFOD_URLS names",
     )
 
 

@@ -34,11 +34,14 @@ from typing import NamedTuple
 from sframe_unwind import __version__, elf
 from sframe_unwind.cli.addresses import Addresses
 from sframe_unwind.cli.file_name import file_name
+from sframe_unwind.cli.file_options import add_debug_arguments, found_files
 from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.pager import paged
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.errors import FileError, MissingExtraError, SFrameError
+from sframe_unwind.process.elf_file import ElfFile
+from sframe_unwind.process.files import DEBUG_FOLDER
 from sframe_unwind.report import frame_picture
 from sframe_unwind.report.listing import Listing, to_json
 from sframe_unwind.report.listing_text import COLOURED, PLAIN_STYLE, Format, to_text
@@ -70,6 +73,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     code.add_argument("--code", action="store_true", help="without FUNCTION: check all functions against the code, too")
     code.add_argument("--no-code", action="store_true", help="do not check the functions against the code")
     parser.add_argument("--no-source", action="store_true", help="show no lines of source")
+    add_debug_arguments(
+        parser,
+        f"look for the separate debug file below this folder; may be repeated (default: {DEBUG_FOLDER})",
+        "the debug file if it is missing",
+    )
     parser.add_argument("--bytes", action="store_true", help="show the bytes of each instruction")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--html", metavar="OUT", type=file_name, help="write an HTML page instead of printing")
@@ -96,19 +104,34 @@ def run(options: argparse.Namespace) -> int:
         check_writable("--html", options.html)
     try:
         with elf.opened(options.file) as binary:
-            return _show(options, ShownFile(binary))
+            debug_file = _debug_file(options, binary)
+            if debug_file is None:
+                return _show(options, ShownFile(binary), options.file)
+            has_names = debug_file.has_symbol_table and not binary.has_symbol_table
+            return _show(options, ShownFile(binary, debug_file.symbols if has_names else None), debug_file.path)
     except SFrameError as error:
         complain_of(options.file, error)
         return CANNOT
 
 
-def _show(options: argparse.Namespace, file: ShownFile) -> int:
+def _debug_file(options: argparse.Namespace, binary: elf.ElfBinary) -> ElfFile | None:
+    """Return the separate debug file; ``None``: there is none, or the file itself has symbols and debug information."""
+    if binary.is_object or (binary.has_symbol_table and SourceLines(options.file).exists):
+        return None
+    return found_files(options, binary.arch, [""]).debug_file(ElfFile(options.file), binary.build_id)
+
+
+def _show(options: argparse.Namespace, file: ShownFile, with_source: str) -> int:
+    """Show the functions; return the exit status.
+
+    :param with_source: path of the file with the debug information.
+    """
     selection, status = _selected(options, file)
     is_whole = not options.functions and not options.at
     parts = file.functions.all() if is_whole else selection.parts
     if is_whole and not parts:
         raise FileError("no function with SFrame or DWARF CFI; name one")
-    source = None if options.no_source or is_whole else SourceLines(options.file)
+    source = None if options.no_source or is_whole else SourceLines(with_source)
     code = None
     if options.code or not (options.no_code or is_whole):
         try:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Callable, NamedTuple
 
 from sframe_unwind.errors import MemoryReadError, MissingExtraError
 from sframe_unwind.memory import ReadMemory
-from sframe_unwind.report.compare import WRONG, ByCode, JudgeRow
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.table import Match
 from sframe_unwind.unwind.code_match import CodeMatch
@@ -22,6 +21,7 @@ from sframe_unwind.unwind_rule import UnwindRule
 
 if TYPE_CHECKING:
     from sframe_unwind.code.judge.one_address import AddressVerdict, FunctionCode, WrongValue
+    from sframe_unwind.report.compare import ByCode, JudgeRow
 
 UNKNOWN = "unknown"
 _MAX_SIZE = 1 << 16
@@ -96,6 +96,8 @@ def _judged(process: ProcessCode, pc: int, of_row: bool) -> ByCode | None:
     :param of_row: judge the rule of the row even if it is not used because a PLT stub refutes it.
     :raises MissingExtraError: the package that decodes the code is not installed.
     """
+    from sframe_unwind.report.compare import WRONG, ByCode  # for commands, and not at each stop
+
     found = process.modules.results[pc]
     if not isinstance(found, Found) or isinstance(found.match, CodeMatch):
         return None

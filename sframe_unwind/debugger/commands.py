@@ -1,12 +1,9 @@
-"""The commands of both plugins: their names, help and arguments."""
+"""The commands of both plugins: their names and help, and what arguments they take.
+
+A sleeping plugin has them.  So this module imports nothing; :mod:`sframe_unwind.debugger.arguments` reads arguments.
+"""
 
 from __future__ import annotations
-
-import re
-from collections.abc import Sequence
-from typing import Callable, NamedTuple
-
-from sframe_unwind.errors import SFrameError
 
 ALL = "-all"
 JSON = "--json"
@@ -14,7 +11,6 @@ BLOCKED = "-blocked"
 SOURCE = "/s"
 REGS, UCONTEXT, JMPBUF, TASK = CONTEXTS = ("-regs", "-ucontext", "-jmpbuf", "-task")
 """The options that name a context that does not run.  Their argument is the rest of the line."""
-_CONTEXT = re.compile(rf"(?:^|\s)({'|'.join(CONTEXTS)})(?:\s+(.*)|$)", re.DOTALL)
 _CONTEXT_USAGE = f"[{REGS} pc=EXPR,sp=EXPR,fp=EXPR[,lr=EXPR] | {UCONTEXT} EXPR | {JMPBUF} EXPR | {TASK} PID]"
 _CONTEXT_HELP = (
     "With -regs, -ucontext or -jmpbuf: a context that does not run, such as a fiber, with these registers or saved in\n"
@@ -23,62 +19,45 @@ _CONTEXT_HELP = (
     "selected frame; they cannot call functions of the program."
 )
 
-_MOST = 10**9
-"""The greatest limit; greater ones are reduced to it, since some functions of Python fail with numbers of 20 digits."""
-
 PREFIX_HELP = "Unwind stack frames from SFrame data, and show the data."
 
 
-class UsageError(SFrameError):
-    """A command was called with wrong arguments; the message has the usage."""
+class Command:
+    """One command below ``sframe``.
 
+    :param usage: the arguments in the usage line.
+    :param summary: the first line of the help, without a full stop; ``{debugger}`` stands for the debugger's name.
+    :param details: the other lines.
+    :param takes_limit: whether the first word after the options may be a number of frames.
+    :param positional: maximum number of words after the options.
+    :param takes_context: whether it takes :data:`CONTEXTS`.
+    :param takes_text: the rest of the line, including spaces, is one argument: an expression, or the name of a file.
+    :param has_colours: its lines can have escape sequences for colours; it makes all other text printable itself.
+    """
 
-class ContextArgument(NamedTuple):
-    """The option of a command that names a context that does not run."""
-
-    option: str
-    """One of :data:`CONTEXTS`."""
-    text: str
-    """The argument of the option."""
-
-
-class Arguments(NamedTuple):
-    """The arguments of a command."""
-
-    options: frozenset[str]
-    limit: int | None
-    """N: the number of innermost frames to show; ``None``: all."""
-    rest: tuple[str, ...]
-    context: ContextArgument | None = None
-    """``None``: the command shows the threads."""
-    coloured: bool = False
-    """Whether the debugger writes colours; only for a command that has :attr:`Command.has_colours`."""
-
-
-def _as_one_word(line: str) -> Sequence[str]:
-    return [line.strip()] if line.strip() else []
-
-
-class Command(NamedTuple):
-    """One command below ``sframe``."""
-
-    name: str
-    usage: str
-    """The arguments in the usage line."""
-    summary: str
-    """The first line of the help, without a full stop; ``{debugger}`` stands for the debugger's name."""
-    details: str = ""
-    """The other lines."""
-    options: tuple[str, ...] = ()
-    takes_limit: bool = False
-    positional: int = 0
-    """Maximum number of words after the options."""
-    takes_context: bool = False
-    """Whether it takes :data:`CONTEXTS`."""
-    takes_text: bool = False
-    """The rest of the line, including spaces, is one argument: an expression, or the name of a file."""
-    has_colours: bool = False
-    """Its lines can have escape sequences for colours; it makes all other text printable itself."""
+    def __init__(
+        self,
+        name: str,
+        usage: str,
+        summary: str,
+        details: str = "",
+        options: tuple[str, ...] = (),
+        takes_limit: bool = False,
+        positional: int = 0,
+        takes_context: bool = False,
+        takes_text: bool = False,
+        has_colours: bool = False,
+    ) -> None:
+        self.name = name
+        self.usage = usage
+        self.summary = summary
+        self.details = details
+        self.options = options
+        self.takes_limit = takes_limit
+        self.positional = positional
+        self.takes_context = takes_context
+        self.takes_text = takes_text
+        self.has_colours = has_colours
 
     def help(self, debugger: str) -> str:
         """Return the text of ``help sframe NAME``.
@@ -96,54 +75,6 @@ class Command(NamedTuple):
     def all_options(self) -> tuple[str, ...]:
         """The options, including those that name a context."""
         return self.options + (CONTEXTS if self.takes_context else ())
-
-    def parse_line(self, line: str, split: Callable[[str], Sequence[str]]) -> Arguments:
-        """Return the arguments; see :meth:`parse`.
-
-        :param line: the text after the name of the command.
-        :param split: splits a line into words as the debugger does; it is not called if :attr:`takes_text` is set.
-        """
-        if self.takes_text:
-            split = _as_one_word
-        found = _CONTEXT.search(line)
-        if found is None:
-            return self.parse(split(line))
-        context = ContextArgument(found[1], (found[2] or "").strip())
-        if self is COMPARE:
-            raise UsageError(f"not comparable: the debugger cannot unwind the context of {context.option}")
-        arguments = self.parse(split(line[: found.start()]))
-        if not self.takes_context or not context.text or ALL in arguments.options or arguments.rest:
-            raise UsageError(self.usage_line())
-        return arguments._replace(context=context)
-
-    def parse(self, words: Sequence[str]) -> Arguments:
-        """Return the arguments.
-
-        :param words: the words of the line, in the debugger's way of splitting it.
-        :raises UsageError: an unknown option, too many words, or an invalid number of frames.
-        """
-        options = frozenset(word for word in words if word in self.options)
-        rest = [word for word in words if word not in options]
-        limit = None
-        if self.takes_limit and rest and not rest[0].startswith("-"):
-            limit = self._limit(rest.pop(0))
-        if len(rest) > self.positional or any(word.startswith("-") for word in rest):
-            raise UsageError(self.usage_line())
-        return Arguments(options, limit, tuple(rest))
-
-    def _limit(self, word: str) -> int:
-        digits = word.lstrip("0")
-        if not (digits.isascii() and digits.isdigit()):
-            raise UsageError(f"the number of frames is {word!r}, expected 1 or more; {self.usage_line()}")
-        return int(digits) if len(digits) <= len(str(_MOST)) else _MOST
-
-
-def source_and_address(arguments: Arguments) -> tuple[bool, str]:
-    """Return whether the lines of source are wanted, and the expression for an address; empty: there is none."""
-    text = "".join(arguments.rest)
-    if text.split()[:1] == [SOURCE]:
-        return True, text[len(SOURCE) :].strip()
-    return False, text
 
 
 MODE = Command(

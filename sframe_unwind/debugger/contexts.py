@@ -7,7 +7,8 @@ from typing import Callable, NamedTuple
 
 from sframe_unwind.address import ADDRESS_MASK, lookup_address
 from sframe_unwind.debugger import tasks
-from sframe_unwind.debugger.commands import REGS, TASK, UCONTEXT, ContextArgument
+from sframe_unwind.debugger.arguments import ContextArgument
+from sframe_unwind.debugger.commands import REGS, TASK, UCONTEXT
 from sframe_unwind.errors import counted
 from sframe_unwind.kernel.entry_code import exception_name
 from sframe_unwind.kernel.linux import EXCEPTION, Kernel

@@ -10,7 +10,8 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from sframe_unwind import __version__
-from sframe_unwind.debugger.commands import ALL, JSON, Arguments
+from sframe_unwind.debugger.arguments import Arguments
+from sframe_unwind.debugger.commands import ALL, JSON
 from sframe_unwind.debugger.settings import Settings
 from sframe_unwind.report import compare, stack, status
 from sframe_unwind.report.compare import Comparison

@@ -9,7 +9,7 @@ from functools import lru_cache
 from sframe_unwind.arch import BY_NAME, Arch
 from sframe_unwind.debugger.debug_files import DebugFile
 from sframe_unwind.debugger.elf_files import build_id_of, opened_file
-from sframe_unwind.debugger.file_check import state_of
+from sframe_unwind.debugger.glance import state_of
 from sframe_unwind.elf.rewritten import rewriter
 from sframe_unwind.errors import SFrameError
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-AUTO, ALWAYS, FALLBACK, OFF = MODES = ("auto", "always", "fallback", "off")
-TABLES, CODE = "on", "code"
-GENERATED = (OFF, TABLES, CODE)
-"""What is generated for code without SFrame: nothing; the table of a module, from its DWARF CFI; rules from the machine
-code, where there is no CFI either."""
+from sframe_unwind.debugger.modes import ALWAYS, AUTO, CODE, FALLBACK, GENERATED, MODES, OFF, TABLES
+
+__all__ = ["ALWAYS", "AUTO", "CODE", "FALLBACK", "GENERATED", "MODES", "OFF", "TABLES", "Settings", "check_generate"]
 
 
 class Settings(NamedTuple):

@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+
+TYPE_CHECKING = False
+"""As in :mod:`typing`, which takes longer to import than all that a sleeping plugin needs."""
 
 if TYPE_CHECKING:
     from sframe_unwind.elf.binary import SECTION_NAME, ElfBinary, load, opened, parsed

@@ -34,6 +34,8 @@ DT_NULL, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_DEBUG, DT_GNU_HASH = 0, 4, 
 PN_XNUM = 0xFFFF
 """Value of the number of program headers if the number does not fit."""
 
+FILE_HEADER, PROGRAM_HEADER, SECTION_HEADER = "16sHHIQQQIHHHHHH", "IIQQQQQQ", "IIQQQQIIQQ"
+"""The fields of ``Elf64_Ehdr``, ``Elf64_Phdr`` and ``Elf64_Shdr`` as :mod:`struct` formats."""
 SYMBOL = "IBBHQQ"
 """The fields of ``Elf64_Sym`` as a :mod:`struct` format: name, info, other, section, value, size."""
 ENTRY = "QQq"

@@ -13,6 +13,9 @@ from sframe_unwind.address import ByteOrder
 from sframe_unwind.elf.constants import (
     ENTRY,
     ET_REL,
+    FILE_HEADER,
+    PROGRAM_HEADER,
+    SECTION_HEADER,
     SHF_ALLOC,
     SHF_COMPRESSED,
     SHF_EXECINSTR,
@@ -174,9 +177,9 @@ class DynamicEntry(NamedTuple):
 
 
 _LAYOUTS: dict[type, str] = {
-    FileHeader: "16sHHIQQQIHHHHHH",
-    ProgramHeader: "IIQQQQQQ",
-    SectionHeader: "IIQQQQIIQQ",
+    FileHeader: FILE_HEADER,
+    ProgramHeader: PROGRAM_HEADER,
+    SectionHeader: SECTION_HEADER,
     CompressionHeader: "I4xQQ",
     Symbol: SYMBOL,
     RelocationEntry: ENTRY,

@@ -43,6 +43,8 @@ def read_header(source: Source) -> Header:
 
     :raises FormatError: the file is not a recording, or the header is malformed.
     """
+    if source.size == 0:
+        raise FormatError("the file is empty")
     head = source.read(0, _PIPE_SIZE, "the header") if source.size >= _PIPE_SIZE else b""
     byteorder = _MAGICS.get(head[:8])
     if byteorder is None:

@@ -10,6 +10,7 @@ from sframe_unwind.cfi.rules import NoRule
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.elf import ElfBinary, SectionHeader
 from sframe_unwind.elf.constants import SHF_EXECINSTR
+from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import FileError
 from sframe_unwind.report.demangle import demangle
 from sframe_unwind.report.frame_picture import Picture, pictures
@@ -41,13 +42,14 @@ class Options(NamedTuple):
 class ShownFile:
     """An open file whose functions are shown.
 
+    :param symbols: the symbols of the separate debug file; ``None``: those of the file itself.
     :raises FormatError: SFrame or CFI is malformed as a whole.
     """
 
-    def __init__(self, binary: ElfBinary) -> None:
+    def __init__(self, binary: ElfBinary, symbols: Symbols | None = None) -> None:
         self.binary = binary
         self.tables = Tables(binary)
-        self.functions = Functions(binary, self.tables)
+        self.functions = Functions(binary, self.tables, symbols)
         self.relative = binary.layout.relocatable
         self.instructions = Instructions(binary.arch, self._name_shown)
         self._fields = CodeFields(binary)

@@ -18,12 +18,14 @@ class Functions:
     """The functions of a file.
 
     Where a symbol has a size, it delimits a function; elsewhere, the entries of SFrame and of DWARF CFI do.
+
+    :param symbols: the symbols of the separate debug file; ``None``: those of the file itself.
     """
 
-    def __init__(self, binary: ElfBinary, tables: Tables) -> None:
+    def __init__(self, binary: ElfBinary, tables: Tables, symbols: Symbols | None = None) -> None:
         self._binary = binary
         self._code_end = binary.layout.code_end
-        self.symbols = Symbols([*binary.symbols, *binary.stubs])
+        self.symbols = Symbols([*(binary.symbols if symbols is None else symbols), *binary.stubs])
         self._described = sorted(set(tables.ranges()))
 
     def all(self) -> list[CodeRange]:

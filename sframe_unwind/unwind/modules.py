@@ -16,6 +16,7 @@ from sframe_unwind.sframe.table import Match, Miss
 from sframe_unwind.unwind.address_cache import AddressCache
 from sframe_unwind.unwind.agreements import Agreements
 from sframe_unwind.unwind.code_match import CodeMatch, ModuleCode
+from sframe_unwind.unwind.placement import checked
 from sframe_unwind.unwind.run_time_match import RunTimeMatch
 from sframe_unwind.unwind.step import needs_registers
 from sframe_unwind.unwind.stub_rows import proven_rule
@@ -60,7 +61,7 @@ class Module:
         self.name = name
         self.ranges = tuple(ranges)
         self.code_size = sum(end - start for start, end in ranges) if code_size is None else code_size
-        self._load = load
+        self._load = checked(load, lambda: self.cfi)
         self._load_cfi = load_cfi
         self._load_build_id = load_build_id
         self._load_debug_cfi = load_debug_cfi
@@ -325,10 +326,8 @@ class Modules:
         if module is not None:
             return module
         module = self._ranges.get(pc)
-        if module is not None:
+        if module is not None or not self._may_discover or self._discover is None:
             return module
-        if not self._may_discover or self._discover is None:
-            return None
         self._may_discover = False
         self._take(self._given)
         found = {(module.name, module.ranges): module for module in self._discover()}

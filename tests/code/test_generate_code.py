@@ -86,6 +86,7 @@ def test_compare_counts_what_agrees(program: Path) -> None:
     assert re.search(r"^5 frames agree, 0 of them by SFrame, 5 by the machine code", said, re.MULTILINE)
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_without_symbols(program: Path) -> None:
     settings = ("set sframe generate code", "set backtrace past-main on")
     said = in_gdb(program, *settings, "break leaf", "run", "sframe bt")

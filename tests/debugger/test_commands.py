@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sframe_unwind.debugger.arguments import Arguments, ContextArgument, UsageError, parse, parse_line
 from sframe_unwind.debugger.commands import (
     BACKTRACE,
     COMPARE,
@@ -12,10 +13,7 @@ from sframe_unwind.debugger.commands import (
     MODE,
     STATUS,
     STRICT,
-    Arguments,
     Command,
-    ContextArgument,
-    UsageError,
 )
 
 CONTEXT = "[-regs pc=EXPR,sp=EXPR,fp=EXPR[,lr=EXPR] | -ucontext EXPR | -jmpbuf EXPR | -task PID]"
@@ -23,10 +21,10 @@ ALL = (MODE, STRICT, STATUS, BACKTRACE, COMPARE, EXPLAIN, DISASSEMBLE)
 
 
 def test_options_and_the_number_of_frames() -> None:
-    assert COMPARE.parse([]) == Arguments(frozenset(), None, ())
-    assert COMPARE.parse(["--json", "12", "-all"]) == Arguments(frozenset({"-all", "--json"}), 12, ())
-    assert BACKTRACE.parse(["-all", "1"]) == Arguments(frozenset({"-all"}), 1, ())
-    assert EXPLAIN.parse(["main+4"]) == Arguments(frozenset(), None, ("main+4",))
+    assert parse(COMPARE, []) == Arguments(frozenset(), None, ())
+    assert parse(COMPARE, ["--json", "12", "-all"]) == Arguments(frozenset({"-all", "--json"}), 12, ())
+    assert parse(BACKTRACE, ["-all", "1"]) == Arguments(frozenset({"-all"}), 1, ())
+    assert parse(EXPLAIN, ["main+4"]) == Arguments(frozenset(), None, ("main+4",))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +49,7 @@ def test_options_and_the_number_of_frames() -> None:
 )
 def test_what_a_command_does_not_take(command: Command, words: list[str], message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        command.parse(words)
+        parse(command, words)
     assert str(caught.value) == message
 
 
@@ -65,7 +63,7 @@ def test_what_a_command_does_not_take(command: Command, words: list[str], messag
 )
 def test_a_context_is_the_rest_of_the_line(line: str, limit: int | None, option: str, text: str) -> None:
     expected = Arguments(frozenset(), limit, (), ContextArgument(option, text))
-    assert BACKTRACE.parse_line(line, str.split) == expected
+    assert parse_line(BACKTRACE, line, str.split) == expected
 
 
 @pytest.mark.parametrize("command", ALL, ids=[command.name for command in ALL])

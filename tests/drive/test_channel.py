@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
+from lab.drive import places
 from lab.drive.building import built
 from lab.drive.channel import Channel
-from lab.drive.debuggers import DEBUGGERS, WITHOUT
-from lab.drive.places import remote_start
+from lab.drive.debuggers import DEBUGGERS, INSIDE, WITHOUT
 from lab.drive.programs import named
 from tests.hanging import HANG
 from tests.waiting import wait_until
@@ -31,13 +32,16 @@ def test_a_process_that_outlives_the_debugger_ends_with_the_session() -> None:
 
 
 @pytest.mark.parametrize("is_distant", [False, True])
-def test_a_server_ends_with_its_gdb(is_distant: bool) -> None:
+def test_a_server_ends_with_its_gdb(is_distant: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The paths have a space, as in some checkouts."""
     build, debugger = named("calls-O2"), DEBUGGERS["gdb18"]
-    executable = built(build)
+    executable = Path(shutil.copy(built(build), tmp_path / "the program"))
+    monkeypatch.setattr(places, "INSIDE", Path(shutil.copytree(INSIDE, tmp_path / "the scripts")))
     channel = Channel(debugger.command(executable, WITHOUT), debugger.environment())
     try:
-        connect = remote_start(build, executable, random.Random(0), is_distant)[:1]
-        channel.perform(connect, full=False, level=0, seconds=HANG)
+        connect = places.remote_start(build, executable, random.Random(0), is_distant)[:1]
+        _, state = channel.perform(connect, full=False, level=0, seconds=HANG)
+        assert state["live"]
         server = next(process for process in channel.processes() if _command(process) == b"gdbserver")
         os.kill(server, signal.SIGSTOP)  # it cannot see that the connection is closed
         os.kill(channel.pid, signal.SIGKILL)

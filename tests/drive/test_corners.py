@@ -129,6 +129,14 @@ def test_a_compacted_section_has_the_same_functions_in_fewer_entries() -> None:
     assert described(plain.file, "--syms") == described(small.file, "--syms")
 
 
+def test_strip_leaves_the_cfi_of_a_program_that_has_no_other() -> None:
+    with toolchain_needed():
+        making = made(corner(tables=DEBUG_FRAME, rewritten=STRIP), 0)
+    assert ".debug_frame" in described(making.file, "--sections")
+    assert ".debug_info" not in described(making.file, "--sections")
+
+
+_HEADLESS: Corner = {"tables": NO_CFI, "symbols": "headless", "mode": "auto"}
 SAMPLE = (
     ("gdb18", corner(plt="ibt", version="1", program="stubs")),
     ("gdb18", corner(plt="now", version="2", program="stubs", tables=NO_CFI, client="script")),
@@ -151,6 +159,7 @@ SAMPLE = (
     ("gdb18", corner(others=PROMPT, rewritten=PATCHELF, version=NO_SFRAME, mode="auto")),
     ("gdb13", corner(others=LISTENER, rewritten=STRIP, depth="300", mode="auto")),
     ("lldb23", corner(depth="3000", tables=NO_CFI, others=LISTENER, mode="auto")),
+    ("lldb22", corner(program="jumps", level="O2", plt="ibt-now", position="fixed", depth="10", **_HEADLESS)),
 )
 SEEDS = range(3)
 """Seeds to try for a session that always goes the same way without the plugin."""
@@ -185,6 +194,20 @@ def test_a_difference_counts_the_first_time_in_gdb(
     assert bool(outcome.unsteady) != counts
 
 
+@pytest.mark.parametrize(("varying", "is_dropped"), [(2, True), (3, True), (4, False)])
+def test_a_difference_before_a_session_varies_counts(
+    varying: int, is_dropped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replay(*rest: Any) -> tuple[str, float]:
+        number = varying if rest[2] == WITHOUT else 3
+        return f"move {number} (next): frames: [1] (main 1), now (main 2)", 0.1
+
+    monkeypatch.setattr(corners, "replay", replay)
+    outcome = corners.run(0, DEBUGGERS["lldb23"], corner(), length=2)
+    assert bool(outcome.dropped) is is_dropped
+    assert bool(outcome.failures) is not is_dropped
+
+
 @pytest.mark.parametrize(
     ("key", "other", "said"),
     [
@@ -209,6 +232,19 @@ def test_where_cfi_is_missing_a_value_may_be_missing_and_not_wrong(key: str, oth
     assert judge.first(last, "", changed) == ("".join(found), "")
     assert bool(said) == any(found)
     assert judge(dataclasses.replace(last), "", last.state) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("failure", "place"),
+    [
+        ("move 3 (up; next): frames: [2] (f 0x1), now (g 0x2)", (3, 2)),
+        ("move 3 (next): frames: 4 entries, now 3", (3, 3)),
+        ("move 3 (next): locals: [2] (n int 1), now (n int 2)", (3, 0)),
+        ("the end: ended by SIGSEGV", (1_000, 0)),
+    ],
+)
+def test_a_debugger_that_is_wrong_further_out_is_no_excuse(failure: str, place: tuple[int, int]) -> None:
+    assert corners._place(failure) == place
 
 
 def test_code_without_any_data_ends_what_is_compared() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.gdb.typed import typed
 from tests.missing import toolchain_needed
 from tests.rewriting.bolt import bolted
 from tests.rewriting.bolt import compiled as for_bolt
+from tests.rewriting.moved import moved
 
 _FIBER = ("break work", "run", "bt", "up 2", "info frame", "frame function fiber_main", "info frame", "finish")
 
@@ -67,6 +69,20 @@ def test_item_44_file_that_bolt_has_rewritten(debugger: Debugger, tmp_path: Path
     said = batch(debugger, *lines[:2], "sframe status", executable=executable)
     assert "not used, the first at 0x" in said
     assert "rewritten by BOLT" in said
+
+
+@pytest.mark.parametrize("mode", ["auto", "always"])
+@pytest.mark.usefixtures("fixed_addresses")
+def test_item_44_sframe_that_was_moved_is_not_used(debugger: Debugger, mode: str, tmp_path: Path) -> None:
+    """In each mode, and one line says so: the section describes other addresses than those of its functions."""
+    _, executable = moved(tmp_path)
+    lines = ("break f0", "run", "bt 5", "bt -3", "up", "info frame", "finish", "bt 2")
+    alone = typed(debugger, executable, lines, plugin=False)
+    assert _names(alone)[-1] == "f3"
+    shown = typed(debugger, executable, lines, more=("-iex", f"set sframe mode {mode}"))
+    told = re.findall(r"sframe: .*: SFrame data not used: the section was moved after linking: .*\n", shown)
+    assert len(told) == 1, shown
+    assert shown.replace(told[0], "") == alone
 
 
 @pytest.mark.usefixtures("fixed_addresses")

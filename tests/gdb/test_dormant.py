@@ -28,6 +28,7 @@ LOADED = (
     "python import sys; packages = ('gdb_plugin', 'sframe_unwind')",
     "python ours = [module for name, module in sys.modules.items() if name.split('.')[0] in packages]",
     "python print('lines', sum(len(open(module.__file__).readlines()) for module in ours))",
+    "python print('modules', *sorted(sys.modules))",
 )
 AWAKE = "python print('awake', any(unwinder.name == 'sframe' for unwinder in gdb.frame_unwinders))"
 
@@ -58,7 +59,13 @@ def test_little_of_the_plugin_is_loaded(debugger: Debugger, tmp_path: Path) -> N
     assert "awake False" in output
     loaded = int(output.partition("lines ")[2].split()[0])
     everything = [*CHECKOUT.glob("gdb_plugin/**/*.py"), *CHECKOUT.glob("sframe_unwind/**/*.py")]
-    assert loaded < 2500 < sum(len(path.read_text(encoding="utf-8").splitlines()) for path in everything)
+    assert loaded < 1200 < sum(len(path.read_text(encoding="utf-8").splitlines()) for path in everything)
+    alone = batch(
+        debugger, "break check_failed", "run", "bt", LOADED[0], LOADED[-1], executable=executable, plugin=None
+    )
+    modules, without = (set(text.rpartition("\nmodules ")[2].split()) for text in (output, alone))
+    others = {name for name in modules - without if name.partition(".")[0] not in ("gdb_plugin", "sframe_unwind")}
+    assert others <= {"__future__", "_struct", "struct"}
 
 
 @pytest.mark.usefixtures("fixed_addresses")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,25 @@ def count(debugger, command, result, internal_dict):
         while listener.GetNextEvent(event):
             seen += 1
         print("heard", name, seen)
+"""
+LATE = """
+import time, lldb
+LISTENER = lldb.SBListener("late")
+def __lldb_init_module(debugger, internal_dict):
+    LISTENER.StartListeningForEvents(debugger.GetBroadcaster(), lldb.SBDebugger.eBroadcastBitProgress)
+    debugger.HandleCommand("command script add -o -f late.listen listen")
+    debugger.HandleCommand("command script add -o -f late.read read")
+def listen(debugger, command, result, internal_dict):
+    LISTENER.StartListeningForEvents(debugger.GetSelectedTarget().GetBroadcaster(), 6)
+def read(debugger, command, result, internal_dict):
+    time.sleep(1)
+    event = lldb.SBEvent()
+    while LISTENER.GetNextEvent(event):
+        count = lldb.SBTarget.GetNumModulesFromEvent(event)
+        if lldb.SBTarget.EventIsTargetEvent(event):
+            print("late", "modules" if count else "nothing")
+        else:
+            print("late", "progress" if lldb.SBDebugger.GetProgressFromEvent(event)[0] else "nothing")
 """
 STATE = """
 import json, sys, lldb
@@ -104,12 +124,31 @@ def test_other_scripts_hear_all_events(lldb: str, name: str, programs: dict[str,
     assert beside == alone
 
 
+@pytest.mark.parametrize("name", ["without", "alone"])
+def test_events_that_others_read_later_are_whole(
+    lldb: str, name: str, programs: dict[str, Path], tmp_path: Path
+) -> None:
+    """All listeners get the same object of an event: who clears it clears it for all."""
+    (tmp_path / "late.py").write_text(LATE, encoding="utf-8")
+    first = f"command script import {tmp_path}/late.py"
+    said = [
+        re.findall(
+            r"^late (\w+)$", shown(lldb, programs[name], "listen", *START, "read", plugin=plugin, first=first), re.M
+        )
+        for plugin in (False, True)
+    ]
+    for kinds in said:
+        assert kinds.count("modules") >= 4
+        assert kinds.count("progress") >= 4
+        assert "nothing" not in kinds
+
+
 def test_nothing_is_loaded_or_made_for_a_program_without_sframe(lldb: str, programs: dict[str, Path]) -> None:
     commands = (*START, "bt", "target stop-hook list", "target frame-provider list", f"script exec({STATE!r})")
     said = shown(lldb, programs["without"], *commands)
     loaded, lines, has_second_debugger, modules = _state(said)
     assert len(loaded) <= 17, loaded
-    assert lines <= 2300
+    assert lines <= 1200
     assert not has_second_debugger
     without = _state(shown(lldb, programs["without"], *commands, plugin=False))[-1]
     others = [name for name in modules if name not in without and not name.startswith(("lldb_plugin", "sframe_"))]
@@ -128,7 +167,9 @@ def test_little_is_loaded_where_sframe_changes_no_stack(lldb: str, programs: dic
     assert "lldb_plugin.lifecycle.decision" not in awake[0]
     assert "lldb_plugin.lifecycle.decision" in changing[0]
     for loaded, *_ in (awake, changing):
-        unwanted = ("sframe_unwind.kernel.linux", "sframe_unwind.orc.table", "sframe_unwind.debugger.contexts")
+        unwanted = [
+            f"sframe_unwind.{name}" for name in ("kernel.linux", "orc.table", "debugger.contexts", "report.compare")
+        ]
         assert not set(unwanted) & set(loaded)
 
 

@@ -157,7 +157,10 @@ def test_frames_that_are_not_shown_are_not_made(setting: str, programs: dict[str
 @pytest.mark.parametrize("lldb", PROVIDING)
 @pytest.mark.parametrize("name", ["both", "stripped"])
 def test_stack_overflow(lldb: str, name: str, programs: dict[str, Path]) -> None:
-    """The crash is shown, and so are its frames, which LLDB alone does not have in the stripped program."""
+    """The crash is shown, and so are its frames, which LLDB alone does not have in the stripped program.
+
+    LLDB 22 has to take all frames at once, so it gets fewer of those that are not its own.
+    """
     path = programs[name]
     said = batch(
         find(lldb),
@@ -171,4 +174,6 @@ def test_stack_overflow(lldb: str, name: str, programs: dict[str, Path]) -> None
     assert len(set(re.findall(r"frame #[12]: (0x[0-9a-f]+) ", innermost))) == 1, said
     count = re.search(r"frames (\d+)", said)
     assert count is not None, said
-    assert int(count[1]) > 100_000
+    is_cut = (lldb, name) == ("22.1", "stripped")
+    assert int(count[1]) == 50_000 if is_cut else int(count[1]) > 100_000
+    assert ("bt ends after 50,000 frames, 'sframe bt' does not" in said) is is_cut

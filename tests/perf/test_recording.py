@@ -89,7 +89,8 @@ def test_a_full_copy_of_the_stack_is_cut(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "not a recording of perf: the file begins with too few bytes"),
+        (b"", "the file is empty"),
+        (b"PERFILE", "not a recording of perf: the file begins with too few bytes"),
         (b"\x7fELF" + bytes(100), "not a recording of perf: the file begins with 7f454c4600000000"),
         (b"PERFILE2" + bytes(96), "size of the header is 0, expected 16 or 104 (perf.data offset 0x8)"),
         (

@@ -68,6 +68,7 @@ class FileCode:
         self._followed: list[CodeRange] = []
         self._unfollowed: list[CodeRange] = []
         """The functions that tables name, as far as they are not followed yet; the next one is the last."""
+        self._before_next: dict[int, CodeRange] = {}
         self._leads_to: dict[int, frozenset[int]] = {}
 
     def _with(self, ranges: CodeRanges) -> Interpreter:
@@ -98,12 +99,12 @@ class FileCode:
         Its end is not certain: after a call that does not return, another function may follow.  Then some path leaves
         it with a stack pointer, a frame pointer or a return address that is not the caller's.
 
-        :param returns: it has rows only if some path leaves it.  Where the start may be a label in another function,
-            that shows that no frame was there at the start.
+        :param returns: it has rows only if some path leads to a return.  Where the start may be a label in another
+            function, that shows that no frame was there at the start: a jump may lead back into the function.
         """
         interpreter = self._with(CodeRanges([*self._known(), function]))
         run = run_of(interpreter, function)
-        if not run.ends_as_entered and (returns or run.stack_pointers_at_end):
+        if (run.stack_pointers_at_end and not run.ends_as_entered) or (returns and not run.stack_pointers_at_return):
             return []
         return joined(interpreter, *function, rules_of(interpreter, Judge(interpreter.frame), run))
 
@@ -161,6 +162,12 @@ class FileCode:
 
         If it is cut too early, for something that only looks like a call, less of the function is known.
         """
+        known = self._before_next.get(start)
+        if known is None:
+            known = self._before_next[start] = CodeRange(start, self._next_or_end(start))
+        return known
+
+    def _next_or_end(self, start: int) -> int:
         section = self.image.section(start)
         end = min(start + MAX_SIZE, start if section is None else section.end, self.extents.next_start(start))
         for window in range(start // _WINDOW, end // _WINDOW + 1):
@@ -170,8 +177,8 @@ class FileCode:
                 end = min(end, targets[following])
                 break
         if start == self.image.entry_point:
-            return CodeRange(start, self._end_of_entry(start, end))
-        return CodeRange(start, self._around_reached(start, end))
+            return self._end_of_entry(start, end)
+        return self._around_reached(start, end)
 
     def _end_of_entry(self, start: int, end: int) -> int:
         """Return the end of the code at the entry point, which does not return.

@@ -203,6 +203,18 @@ POINTED_TO = """
         nop
     in_loop:
         jmp loop
+    with_jump_back:
+        push %rbx
+        sub $32, %rsp
+    again:
+        nop
+        add $32, %rsp
+        pop %rbx
+        ret
+    before_jump:
+        nop
+    in_jump_back:
+        jmp again
     caller:
         sub $8, %rsp
         call *%rax
@@ -218,7 +230,7 @@ POINTED_TO = """
         syscall
         .section .note.GNU-stack, "", @progbits
         .data
-        .quad handler, label, loop
+        .quad handler, label, loop, before_jump
 """
 
 
@@ -249,6 +261,7 @@ def test_data_and_a_frame_show_where_a_function_begins(
         ("in_handler", [0, 0, 0, "handler"]),
         ("in_label", ["after_pointer", 0, 0, 0, 0, "after_pointer"]),
         ("in_loop", ["after_pointer", 0, 0, 0, 0, "after_pointer"]),
+        ("in_jump_back", ["after_pointer", 0, 0, 0, 0, "after_pointer"]),
     ],
 )
 def test_data_that_points_elsewhere_shows_nothing(

@@ -40,6 +40,8 @@ def collect(
         hits: dict[int, int] = {}
         base: int | None = None
         while len(found) < count and _goes_on(driven, "continue"):
+            if driven.thread.GetStopReason() == lldb.eStopReasonPlanComplete:
+                continue  # a command that a breakpoint interrupted has ended; LLDB finds out when by the innermost CFA
             pc = driven.thread.GetFrameAtIndex(0).GetPC()
             hits[pc] = hits.get(pc, 0) + 1
             if hits[pc] == _MOST_HITS and pc in points:

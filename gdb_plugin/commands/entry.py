@@ -1,0 +1,175 @@
+"""The commands and settings as GDB knows them from the start: names and help.  The rest is loaded on first use."""
+
+from __future__ import annotations
+
+import gdb
+
+from sframe_unwind import TYPE_CHECKING
+from sframe_unwind.debugger import commands
+from sframe_unwind.debugger.modes import AUTO, GENERATED, MODES, OFF
+
+if TYPE_CHECKING:
+    from gdb_plugin.lifecycle.waking import Plugin
+
+
+_COMMANDS = (
+    *(commands.STATUS, commands.BACKTRACE, commands.COMPARE),
+    *(commands.EXPLAIN, commands.DISASSEMBLE, commands.TASKS),
+)
+
+
+class Entry(gdb.Command):
+    """A command below ``sframe``."""
+
+    def __init__(self, plugin: Plugin, command: commands.Command) -> None:
+        self._plugin = plugin
+        self._command = command
+        self.__doc__ = command.help("GDB")
+        super().__init__(f"sframe {command.name}", gdb.COMMAND_STACK)
+
+    def complete(self, text: str, word: str | None) -> list[str] | int:
+        """Offer the options that are not in the line yet; after an option that names a context, symbols.
+
+        For a command that takes text, offer what GDB offers in an expression.
+        """
+        if self._command.takes_text:
+            return int(gdb.COMPLETE_EXPRESSION)
+        if self._command.takes_context and any(f"{option} " in text for option in commands.CONTEXTS):
+            return int(gdb.COMPLETE_SYMBOL)
+        if word is None:  # GDB first asks for the characters that end words
+            return int(gdb.COMPLETE_NONE)
+        *before, typed = text.split(" ")
+        # For GDB, a hyphen ends a word, and only the text after it is completed.
+        broken = len(typed) - len(word)
+        options = self._command.all_options
+        return [option[broken:] for option in options if option.startswith(typed) and option not in before]
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        """Run the command."""
+        from gdb_plugin.commands.commands import run
+
+        run(self._plugin, self._command, argument, from_tty)
+
+
+class SFrame(gdb.Command):
+    __doc__ = f"{commands.PREFIX_HELP}\n\nUsage: sframe SUBCOMMAND"
+
+    def __init__(self) -> None:
+        super().__init__("sframe", gdb.COMMAND_STACK, prefix=True)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        """List the subcommands."""
+        if argument.strip():
+            raise gdb.GdbError(f'Undefined sframe command: "{argument}".  Try "help sframe".')
+        gdb.execute("help sframe")
+
+
+class Mode(gdb.Parameter):
+    """``set sframe mode``."""
+
+    set_doc = "Set which frames are unwound from SFrame."
+    show_doc = "Show which frames are unwound from SFrame."
+    __doc__ = commands.MODE.details.replace("{debugger}", "GDB")
+
+    def __init__(self, plugin: Plugin) -> None:
+        self._plugin = plugin
+        super().__init__("sframe mode", gdb.COMMAND_STACK, gdb.PARAM_ENUM, MODES)
+        self.value = AUTO
+
+    def get_set_string(self) -> str:
+        """Apply the new value, also to frames that are already unwound."""
+        self._plugin.choose(self._plugin.settings._replace(mode=self.value))
+        return ""
+
+    def get_show_string(self, value: str) -> str:
+        """Return what ``show`` prints."""
+        return f"The mode of the SFrame unwinder is {value!r}."
+
+
+class Strict(gdb.Parameter):
+    """``set sframe strict``."""
+
+    set_doc = "Set whether SFrame alone unwinds every frame that it covers, in the modes auto and always."
+    show_doc = "Show whether SFrame alone unwinds every frame that it covers, in the modes auto and always."
+    __doc__ = commands.STRICT.details.replace("{debugger}", "GDB")
+
+    def __init__(self, plugin: Plugin) -> None:
+        self._plugin = plugin
+        super().__init__("sframe strict", gdb.COMMAND_STACK, gdb.PARAM_BOOLEAN)
+        self.value = False
+
+    def get_set_string(self) -> str:
+        """Apply the new value, also to frames that are already unwound."""
+        self._plugin.choose(self._plugin.settings._replace(strict=bool(self.value)))
+        return ""
+
+    def get_show_string(self, value: str) -> str:
+        """Return what ``show`` prints."""
+        return f"Strict SFrame unwinding is {value}."
+
+
+class Generate(gdb.Parameter):
+    """``set sframe generate``."""
+
+    set_doc = "Set what is generated for code without SFrame: tables from its DWARF CFI, or rules from the code itself."
+    show_doc = "Show what is generated for code without SFrame."
+    __doc__ = commands.GENERATE.details.replace("{debugger}", "GDB")
+
+    def __init__(self, plugin: Plugin) -> None:
+        self._plugin = plugin
+        super().__init__("sframe generate", gdb.COMMAND_STACK, gdb.PARAM_ENUM, GENERATED)
+        self.value = OFF
+
+    def get_set_string(self) -> str:
+        """Apply the new value, also to frames that are already unwound.
+
+        :raises gdb.GdbError: this Python lacks what interprets machine code; the value is then as before.
+        """
+        from sframe_unwind.debugger.settings import check_generate
+        from sframe_unwind.errors import SFrameError
+
+        settings = self._plugin.settings
+        try:
+            check_generate(self.value)
+        except SFrameError as error:
+            self.value = settings.generate
+            raise gdb.GdbError(f"sframe: {error}") from error
+        self._plugin.choose(settings._replace(generate=self.value))
+        return ""
+
+    def get_show_string(self, value: str) -> str:
+        """Return what ``show`` prints."""
+        return f"What is generated for code without SFrame is {value!r}."
+
+
+class _Prefix(gdb.Command):
+    """``set sframe`` and ``show sframe``.
+
+    :param command: the command to run if no subcommand follows; GDB 13 would do nothing.
+    """
+
+    def __init__(self, name: str, doc: str, command: str) -> None:
+        self.__doc__ = doc
+        self._name = name
+        self._commands = command.split("; ")
+        super().__init__(name, gdb.COMMAND_STACK, prefix=True)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        """List the settings."""
+        if argument.strip():
+            raise gdb.GdbError(f'Undefined {self._name} command: "{argument}".  Try "help {self._name}".')
+        for command in self._commands:
+            gdb.execute(command)
+
+
+def register(plugin: Plugin) -> None:
+    """Create all commands and parameters."""
+    _Prefix("set sframe", "Settings of the SFrame unwinder.", "help set sframe")
+    shown = "; ".join(f"show sframe {name}" for name in ("mode", "strict", "generate"))
+    _Prefix("show sframe", "Show the settings of the SFrame unwinder.", shown)
+    SFrame()
+    for setting in (Mode, Strict, Generate):
+        setting(plugin)
+    for command in _COMMANDS:
+        Entry(plugin, command)
+    gdb.execute("alias sframe bt = sframe backtrace")
