@@ -1,8 +1,8 @@
 """Runs sessions at the corners of the dimensions: each with one build, one client, one place and one mode.
 
-If the program's CFI is complete, everything must be as in the same debugger without the plugin.  If only SFrame
-describes some functions, the moves are chosen on a copy of the program with its CFI, and place and stack must be as in
-that copy.
+If the program's CFI is complete, or it has no SFrame, everything must be as in the same debugger without the plugin.
+If only SFrame describes some functions, the moves are chosen on a copy of the program with its CFI, and place and stack
+must be as in that copy.
 A variable or register may then be missing, but must not be wrong.
 """
 
@@ -22,7 +22,18 @@ from lab.drive import places
 from lab.drive.channel import Channel, Died, Hang
 from lab.drive.clients import Adapter, MachineInterface, Script
 from lab.drive.debuggers import STRICT, WITHOUT, Debugger
-from lab.drive.dimensions import DISTANT, LIVE, NOBODY, REMOTE, SHALLOW, Corner, all_pairs, corner_of, coverage
+from lab.drive.dimensions import (
+    DISTANT,
+    LIVE,
+    NO_SFRAME,
+    NOBODY,
+    REMOTE,
+    SHALLOW,
+    Corner,
+    all_pairs,
+    corner_of,
+    coverage,
+)
 from lab.drive.makings import Making, made
 from lab.drive.menu import Lines, State
 from lab.drive.programs import Build
@@ -177,7 +188,7 @@ def _compare(
 ) -> None:
     making, mode = made(corner, seed, debugger.is_gdb), corner["mode"]
     own = CornerScene(debugger, corner, making, making.file, seed)
-    lacking = making.whole != making.file and mode != "off"
+    lacking = making.whole != making.file and mode != "off" and corner["version"] != NO_SFRAME
     model = CornerScene(debugger, corner, making, making.whole, seed) if lacking else own
     moves += record(seed, model, length)
     moved = [_moved(move, model, own) for move in moves]

@@ -159,6 +159,7 @@ SAMPLE = (
     ("gdb18", corner(others=PROMPT, rewritten=PATCHELF, version=NO_SFRAME, mode="auto")),
     ("gdb13", corner(others=LISTENER, rewritten=STRIP, depth="300", mode="auto")),
     ("lldb23", corner(depth="3000", tables=NO_CFI, others=LISTENER, mode="auto")),
+    ("lldb23", corner(version=NO_SFRAME, tables=DEBUG_FRAME, symbols="stripped", mode="auto")),
     ("lldb22", corner(program="jumps", level="O2", plt="ibt-now", position="fixed", depth="10", **_HEADLESS)),
 )
 SEEDS = range(3)
