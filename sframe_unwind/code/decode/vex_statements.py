@@ -234,7 +234,7 @@ class Translation:
 
     def _dirty(self, statement: Any) -> None:
         operands = [self._operands.value(one) for one in statement.args if getattr(one, "tag", "") in _PLAIN]
-        if statement.mFx != "Ifx_None":
+        if statement.mAddr is not None:
             address = self._operands.value(statement.mAddr)
             operands = [one for one in operands if one != address]  # results depend on what is there
             if statement.mFx != "Ifx_Write":
