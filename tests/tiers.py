@@ -57,6 +57,7 @@ WHOLE: Mapping[str, str] = {
     "tests/code/test_compacted.py::test_functions_are_those_of_cfi": "libraries of the system",
     "tests/convert/test_compact.py::test_libraries_of_the_system": "libraries of the system",
     "tests/convert/test_compact_stacks.py::test_stacks_of_a_library": "libraries of the system",
+    "tests/convert/test_from_code.py::test_a_library_of_the_system": "libraries of the system",
     "tests/convert/test_large.py::test_copy_of_a_sparse_program": "gigabytes",
     "tests/convert/test_sizes.py::test_sizes_of_a_library": "libraries of the system",
     "tests/convert/test_to_sframe.py::test_libraries_of_the_system": "libraries of the system",
@@ -75,10 +76,12 @@ WHOLE: Mapping[str, str] = {
 
 EACH_ONCE = (
     "tests/abis/test_every_instruction.py::test_walk",
+    "tests/abis/test_mask_registers.py::test_samples",
     "tests/abis/test_remote.py::test_by_memory_alone",
     "tests/abis/test_remote.py::test_with_files",
     "tests/convert/test_strip.py::test_programs_run_after_each_tool",
     "tests/convert/test_to_sframe.py::test_samples_there_and_back",
+    "tests/drive/test_drive.py::test_a_session_goes_as_it_does_without_the_plugin",
     "tests/gdb/test_backtraces.py::test_backtrace_is_the_same_in_both_modes",
     "tests/gdb/test_outer_frames.py::test_what_is_known_is_right",
     "tests/gdb/test_stepping.py::test_parts_of_samples",
@@ -91,6 +94,8 @@ EACH_ONCE = (
 
 OLDER = {
     "system": "pypi",
+    "gdb-system": "gdb",
+    "lldb-22": "lldb",
     "gdb13": "gdb18",
     "GDB 13": "GDB 18",
     "22.1": "newest",
