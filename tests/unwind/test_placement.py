@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from sframe_unwind import elf
 from sframe_unwind.arch import BY_NAME
 from sframe_unwind.report.status import to_text
 from sframe_unwind.unwind.modules import Found, Modules, Unusable
@@ -27,10 +26,6 @@ def test_functions_that_begin_inside_those_of_the_cfi(tmp_path: Path) -> None:
     assert linked.modules[0].section is not None
     starts = [function.start for function in linked.modules[0].section.functions()]
     assert sum(isinstance(linked.results[start], Found) for start in starts) > 200  # the C runtime's _start has no row
-    # At many of these addresses, the section has a function.
-    with elf.opened(tmp_path / "moved") as binary:
-        (section,) = binary.sframe
-        assert sum(section.find(start) is not None for start in starts) > len(starts) // 3
     assert {type(copy.results[start]) for start in starts} == {Unusable}
     said = r"not used: the section was moved after linking: \d+ functions begin inside others of the CFI, the first at"
     assert any(re.search(said, line) for line in to_text(copy, "always", ()))
