@@ -6,9 +6,11 @@ import gdb
 
 from sframe_unwind import TYPE_CHECKING
 from sframe_unwind.debugger import commands
-from sframe_unwind.debugger.modes import AUTO, GENERATED, MODES, OFF
+from sframe_unwind.debugger.modes import GENERATED, MODES
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from gdb_plugin.lifecycle.waking import Plugin
 
 
@@ -64,82 +66,70 @@ class SFrame(gdb.Command):
         gdb.execute("help sframe")
 
 
-class Mode(gdb.Parameter):
-    """``set sframe mode``."""
+class _Setting(gdb.Parameter):
+    """A setting below ``set sframe``; its first value is the default."""
 
+    field = ""
+    """Its name, also in the plugin's settings."""
+    kind = gdb.PARAM_ENUM
+    values: tuple[str, ...] = ()
+    """The values of an enumeration."""
+    shown = ""
+    """What ``show`` prints, with a place for the value."""
+    value: Any
+    """A text or a truth value, which GDB sets."""
+
+    def __init__(self, plugin: Plugin) -> None:
+        self._plugin = plugin
+        super().__init__(f"sframe {self.field}", gdb.COMMAND_STACK, self.kind, *([self.values] if self.values else []))
+
+    def get_set_string(self) -> str:
+        """Apply the new value, also to frames that are already unwound."""
+        self._plugin.choose(self._plugin.settings._replace(**{self.field: self.value}))
+        return ""
+
+    def get_show_string(self, value: str) -> str:
+        """Return what ``show`` prints."""
+        return self.shown.format(value)
+
+
+class Mode(_Setting):
+    __doc__ = commands.MODE.details.replace("{debugger}", "GDB")
     set_doc = "Set which frames are unwound from SFrame."
     show_doc = "Show which frames are unwound from SFrame."
-    __doc__ = commands.MODE.details.replace("{debugger}", "GDB")
-
-    def __init__(self, plugin: Plugin) -> None:
-        self._plugin = plugin
-        super().__init__("sframe mode", gdb.COMMAND_STACK, gdb.PARAM_ENUM, MODES)
-        self.value = AUTO
-
-    def get_set_string(self) -> str:
-        """Apply the new value, also to frames that are already unwound."""
-        self._plugin.choose(self._plugin.settings._replace(mode=self.value))
-        return ""
-
-    def get_show_string(self, value: str) -> str:
-        """Return what ``show`` prints."""
-        return f"The mode of the SFrame unwinder is {value!r}."
+    field, values = "mode", MODES
+    shown = "The mode of the SFrame unwinder is {!r}."
 
 
-class Strict(gdb.Parameter):
-    """``set sframe strict``."""
-
+class Strict(_Setting):
+    __doc__ = commands.STRICT.details.replace("{debugger}", "GDB")
     set_doc = "Set whether SFrame alone unwinds every frame that it covers, in the modes auto and always."
     show_doc = "Show whether SFrame alone unwinds every frame that it covers, in the modes auto and always."
-    __doc__ = commands.STRICT.details.replace("{debugger}", "GDB")
-
-    def __init__(self, plugin: Plugin) -> None:
-        self._plugin = plugin
-        super().__init__("sframe strict", gdb.COMMAND_STACK, gdb.PARAM_BOOLEAN)
-        self.value = False
-
-    def get_set_string(self) -> str:
-        """Apply the new value, also to frames that are already unwound."""
-        self._plugin.choose(self._plugin.settings._replace(strict=bool(self.value)))
-        return ""
-
-    def get_show_string(self, value: str) -> str:
-        """Return what ``show`` prints."""
-        return f"Strict SFrame unwinding is {value}."
+    field, kind = "strict", gdb.PARAM_BOOLEAN
+    shown = "Strict SFrame unwinding is {}."
 
 
-class Generate(gdb.Parameter):
-    """``set sframe generate``."""
-
+class Generate(_Setting):
+    __doc__ = commands.GENERATE.details.replace("{debugger}", "GDB")
     set_doc = "Set what is generated for code without SFrame: tables from its DWARF CFI, or rules from the code itself."
     show_doc = "Show what is generated for code without SFrame."
-    __doc__ = commands.GENERATE.details.replace("{debugger}", "GDB")
-
-    def __init__(self, plugin: Plugin) -> None:
-        self._plugin = plugin
-        super().__init__("sframe generate", gdb.COMMAND_STACK, gdb.PARAM_ENUM, GENERATED)
-        self.value = OFF
+    field, values = "generate", GENERATED
+    shown = "What is generated for code without SFrame is {!r}."
 
     def get_set_string(self) -> str:
-        """Apply the new value, also to frames that are already unwound.
+        """Apply the new value.
 
         :raises gdb.GdbError: this Python lacks what interprets machine code; the value is then as before.
         """
         from sframe_unwind.debugger.settings import check_generate
         from sframe_unwind.errors import SFrameError
 
-        settings = self._plugin.settings
         try:
             check_generate(self.value)
         except SFrameError as error:
-            self.value = settings.generate
+            self.value = self._plugin.settings.generate
             raise gdb.GdbError(f"sframe: {error}") from error
-        self._plugin.choose(settings._replace(generate=self.value))
-        return ""
-
-    def get_show_string(self, value: str) -> str:
-        """Return what ``show`` prints."""
-        return f"What is generated for code without SFrame is {value!r}."
+        return super().get_set_string()
 
 
 class _Prefix(gdb.Command):
