@@ -34,7 +34,8 @@ def test_frames_and_steps_are_those_with_cfi(debugger: str, abi: str) -> None:
         assert count.moved_elsewhere == count.unnoticed, lines
         # LLDB does not complete a `finish` into a frame of the plugin that a breakpoint has interrupted.
         assert count.other_ways <= (kind == STRIPPED and debugger.startswith("lldb")), lines
-        assert count.stops >= STOPS * len(programs) * 3 // 4, lines
+        whole = len(programs) - count.other_ways  # LLDB may take a callee for the caller at any of the stops
+        assert count.stops > STOPS * whole * 3 // 4, lines
         assert count.equal > 3 * count.stops
 
 
