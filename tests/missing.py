@@ -80,6 +80,16 @@ def mount_namespaces_needed() -> None:
         not_on_this_system(f"no mount namespace: {done.stderr.strip()}")
 
 
+def mapped_files_needed() -> None:
+    """End the test if this user may not read files by the mappings of a process, which works after they are deleted."""
+    with os.scandir("/proc/self/map_files") as mappings:
+        first = next(mappings).path
+    try:
+        os.close(os.open(first, os.O_RDONLY))
+    except PermissionError as error:
+        not_on_this_system(f"/proc/PID/map_files needs the capability CAP_CHECKPOINT_RESTORE: {error.strerror}")
+
+
 _randomisation = functools.cache(linux.randomisation)
 _records = functools.cache(linux.records)
 _cores = functools.cache(linux.cores)

@@ -173,5 +173,6 @@ def test_what_the_assembler_refuses(tmp_path: Path, capsys: pytest.CaptureFixtur
     command = " ".join(assembler("amd64", "-g"))
     assert main(["annotate", "--patch", "--prove", "--as", command, str(made)]) == 2
     assert "f.s (patched):11: Error: no such instruction" in capsys.readouterr().err
-    assert main(["annotate", "--patch", "--prove", "--as", "no-such-assembler", str(made)]) == 2
+    missing = str(tmp_path / "no-such-assembler")
+    assert main(["annotate", "--patch", "--prove", "--as", missing, str(made)]) == 2
     assert "no-such-assembler: No such file or directory" in capsys.readouterr().err

@@ -81,8 +81,14 @@ def running(executable: Path, *arguments: str) -> Iterator[int]:
 
 
 def _waits(process: int) -> bool:
-    """Return whether the first thread of a process sleeps in a system call other than write()."""
-    call = Path(f"/proc/{process}/syscall").read_text(encoding="ascii").split()[0]
+    """Return whether the first thread of a process sleeps in a system call other than write(), or has ended."""
+    folder = Path(f"/proc/{process}")
+    try:
+        call = (folder / "syscall").read_text(encoding="ascii").split()[0]
+    except PermissionError:  # only root may read that of a thread that has ended; another one has announced itself
+        if (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z":
+            raise
+        return True
     return call not in ("running", _WRITE)
 
 

@@ -17,6 +17,7 @@ from sframe_unwind.elf.symbols import Symbols, _decode
 from sframe_unwind.errors import FileError
 from sframe_unwind.image.elf_image import read_image
 from sframe_unwind.process.dynamic_symbols import dynamic_symbols
+from tests.missing import mapped_files_needed
 from tests.process.command import NOWHERE, backtrace, functions
 from tests.process.programs import SECONDS, compiled, running
 
@@ -100,6 +101,7 @@ def copy_of(folder: Path, target: Path) -> Path:
 
 @pytest.mark.parametrize("change", ["deleted", "replaced"])
 def test_library_that_is_gone_since(change: str, with_library: Path, program: Path, tmp_path: Path) -> None:
+    mapped_files_needed()
     waiting = copy_of(with_library, tmp_path / "copy")
     library = waiting.with_name("libdeep.so")
     with running(waiting) as process:
