@@ -162,7 +162,7 @@ def test_function_that_no_table_and_no_code_describes(capsys: pytest.CaptureFixt
 
 
 def test_nobody_reads_the_output() -> None:
-    """As in ``show FILE | head``: the command ends at once, and says nothing."""
+    """The command ends without a message when the reader of its output ends, as in ``show FILE | head``."""
     reading, writing = os.pipe()
     os.close(reading)
     words = [sys.executable, "-m", "sframe_unwind", "show", str(build("free_walk"))]

@@ -14,9 +14,10 @@ from sframe_unwind.code.decode.instruction import Kind
 STATUSES = ("executed", "unknown", "refused", "left out", "not encoded")
 """An opcode counts as the first of these that one of its encodings is.
 
-*Unknown* is an instruction after which nothing is assumed.  The processor refuses what it does not have, and what only
-systems may execute.  The witness leaves out system calls and what changes the base of its own memory.  An opcode that
-is *not encoded* does not exist in 64-bit mode, or no random bytes were it.
+After an *unknown* instruction, the check assumes nothing about registers and memory.  The processor *refuses*
+instructions that it does not have, and those that only an operating system may execute.  The witness leaves out system
+calls and what changes the base of its own memory.  An opcode that is *not encoded* does not exist in 64-bit mode, or no
+random bytes were it.
 """
 
 

@@ -50,11 +50,13 @@ def alternatives(binary: ElfBinary) -> Iterator[Alternative]:
 def alternative_jumps(binary: ElfBinary, image: CodeImage) -> Iterator[tuple[int, int]]:
     """Yield address and target of each jump that is replaced by a ``nop``, or replaces one."""
     kind = _kind(binary)
-    for start, replacement, size in () if kind is None else alternatives(binary):
+    if kind is None:
+        return
+    for start, replacement, size in alternatives(binary):
         for at in range(0, size, _SIZE):
             words = image.read(start + at, _SIZE), image.read(replacement + at, _SIZE)
             for word, other, place in ((*words, start), (*words[::-1], replacement)):
-                distance = None if word is None or kind is None or other != kind.nop else kind.jump(word)
+                distance = None if word is None or other != kind.nop else kind.jump(word)
                 if distance is not None and image.is_code(start + at):
                     yield start + at, place + at + distance & ADDRESS_MASK
 

@@ -19,11 +19,11 @@ def stored_pointers(image: CodeImage) -> Sequence[int]:
     Numbers that only look like addresses of code are among them.
     """
     found = set(image.reachable)
-    left = _MOST_BYTES
+    left, code = _MOST_BYTES, image.code_extents()
     for section in image.data_sections():
         words = _words(section, min(len(section.contents), left), image.byteorder)
         left -= WORD_SIZE * len(words)
-        for start, end in image.code_extents():
+        for start, end in code:
             found.update(word for word in words if start <= word < end)
     return array("Q", sorted(found))
 
