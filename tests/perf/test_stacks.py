@@ -96,6 +96,11 @@ def test_sframe_made_from_cfi_gives_the_same_stacks(tmp_path: Path) -> None:
     assert reasons == {"the module has no SFrame section"}
 
 
+def has_sframe(path: Path) -> bool:
+    with path.open("rb") as file:
+        return ELFFile(file).get_section_by_name(".sframe") is not None
+
+
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, "-m", "sframe_unwind", "perf", *arguments]
     return subprocess.run(line, capture_output=True, text=True, timeout=HANG, check=False)
@@ -114,7 +119,9 @@ def test_the_command(tmp_path: Path) -> None:
     assert 0 < printed["frames"]["sframe"] < printed["frames"]["dwarf"] == printed["frames_by_cfi"]
     failed = sum(one["samples"] for one in printed["blockers"] if one["method"] == "sframe")
     assert failed == count - printed["methods"]["sframe"]["complete"]
-    assert {one["module"].rpartition("/")[2] for one in printed["blockers"]} == {"libc.so.6"}
+    modules = {one["module"] for one in printed["blockers"]}  # a few samples may be in the dynamic linker
+    assert "libc.so.6" in {module.rpartition("/")[2] for module in modules}
+    assert not any(has_sframe(Path(module)) for module in modules)
     lines = folded.read_text().splitlines()
     assert sum(int(line.rpartition(" ")[2]) for line in lines) == 2 * count
     assert any(line.startswith("dwarf;sorting;_start;") for line in lines)
