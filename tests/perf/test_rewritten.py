@@ -11,7 +11,7 @@ from tests.rewriting.bolt import bolted, compiled
 
 
 def test_sframe_before_dwarf_has_the_stacks_of_dwarf(tmp_path: Path) -> None:
-    program = bolted(compiled(tmp_path, 3, "-DBY_HAND", "-DSPINS=6000000"))
+    program = bolted(compiled(tmp_path, 3, "-DBY_HAND", "-DSPINS=50000000"))
     samples = unwound(programs.record_command([str(program)], tmp_path))
     complete = [one.by_method for one in samples if one.by_method["dwarf"].verdict is Verdict.COMPLETE]
     assert len(complete) > 20
