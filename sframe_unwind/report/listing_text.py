@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from sframe_unwind.report.listing import DIFFERS, ODD, UNKNOWN, WRONG, Listing, Row, Run, SourceLine
+from sframe_unwind.report.listing import DIFFERS, ODD, PLAIN, UNKNOWN, WRONG, Listing, Row, Run, SourceLine
 from sframe_unwind.report.rule_cells import VALUES, RuleCells
 from sframe_unwind.report.terminal import printable
 
@@ -68,12 +68,17 @@ class _Lines:
         self._without_rules = _GAP.join([self._blank] * len(listing.columns))
 
     def all(self) -> list[str]:
-        found, bytes_too = [*self._head()], self._form.raw
-        plain = f"   %{self._digits}x  {self._without_rules}  %s"
+        style, raw_too, marked = self._form
+        found, digits = [*self._head()], self._digits
+        plain = f"   %{digits}x  {self._without_rules}  %s"
         for part in self._listing.parts:
             if not isinstance(part, Run):
-                found += self._row(part)
-            elif bytes_too or not part.texts[0] or not self._form.marked.isdisjoint(part.addresses):
+                if part.extra is PLAIN and part.text and not raw_too and part.address not in marked:
+                    rules = _margin(style, self._widths, part.rules, begins=part.begins, differs=())
+                    found.append(f"   {part.address:{digits}x}  {rules}  {part.text}".rstrip())
+                else:
+                    found += self._row(part)
+            elif raw_too or not part.texts[0] or not marked.isdisjoint(part.addresses):
                 for row in part.rows():
                     found += self._row(row)
             else:

@@ -182,6 +182,7 @@ class _Rows:
         self._rules: list[Rule | None] = [None] * len(columns)
         self._cells: tuple[RuleCells | None, ...] = (None,) * (len(columns) + (by_code is not None))
         self._differs: tuple[str, ...] = ()
+        self._has_rows = [any(rule is not None for rule in column.rules) for column in columns]
 
     def all(self) -> Iterator[Part]:
         """Yield the rows; those of instructions at which nothing changes are in runs."""
@@ -248,19 +249,18 @@ class _Rows:
 
     def _begun(self, at: int, begins: int) -> list[Note]:
         """Take the rules of the rows that begin at an address; return the notes about them."""
-        before = list(self._rules)
-        for bit, column in enumerate(self._columns):
-            if begins >> bit & 1:
-                self._rules[bit] = column.at(at)
+        before = self._rules
+        self._rules = [column.at(at) if begins >> bit & 1 else before[bit] for bit, column in enumerate(self._columns)]
         self._cells = (*map(self._file.cells, self._rules), *self._cells[len(self._columns) :])
         sframe, dwarf = self._rules
         self._differs = self._file.tables.differing(sframe, dwarf)
         notes = [Note(DIFFERS, self._difference(what, at)) for what in self._differs]
-        for title, rule, other, previous in ((SFRAME, sframe, dwarf, before[0]), (DWARF, dwarf, sframe, before[1])):
-            is_described = any(found is not None for found in self._columns[title == DWARF].rules)
-            if rule is None and other is not None and is_described and (previous is not None or at == self._part.start):
-                notes.append(Note(ODD, f"{title} has no row from here on"))
-            elif rule is not previous and isinstance(rule, NoRule):
+        for number, (title, rule, other) in enumerate(((SFRAME, sframe, dwarf), (DWARF, dwarf, sframe))):
+            if rule is None:
+                is_end = before[number] is not None or at == self._part.start
+                if other is not None and is_end and self._has_rows[number]:
+                    notes.append(Note(ODD, f"{title} has no row from here on"))
+            elif rule is not before[number] and isinstance(rule, NoRule):
                 notes.append(Note(ODD, f"{title}: {rule.why}"))
         return notes
 
