@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lab.drive import building, corners, cutting, places, session
+from lab.drive import building, corners, cutting, makings, places, session
 from lab.drive.debuggers import DEBUGGERS, WITHOUT
 from lab.drive.dimensions import (
     COMPACT,
@@ -260,6 +260,22 @@ def test_code_without_any_data_ends_what_is_compared() -> None:
     )
     assert not judge._is_unknown(main.start + 1)
     assert judge._is_unknown(start.start + 1)
+
+
+@pytest.mark.parametrize(
+    ("debugger", "place"), [("gdb13", "gcore"), ("gdb18", "kernel"), ("lldb23", "gcore"), ("lldb23", "save-stack")]
+)
+@pytest.mark.usefixtures("fixed_addresses")
+def test_a_core_file_may_be_in_a_folder_with_a_space(
+    debugger: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(makings, "CACHE", tmp_path / "a folder")
+    chosen = corner(place=place)
+    with toolchain_needed():
+        making = made(chosen, 0, DEBUGGERS[debugger].is_gdb)
+    scene = corners.CornerScene(DEBUGGERS[debugger], chosen, making, making.file, 0)
+    first, *_ = session.record(0, scene, 1)
+    assert "main" in [str(frame[0]).partition("(")[0] for frame in first.state["frames"]]
 
 
 def test_a_session_whose_core_takes_too_long_to_make_is_dropped(
