@@ -24,6 +24,7 @@ from lab.drive.dimensions import (
     ONE_SFRAME,
     PATCHELF,
     PROMPT,
+    REMOTE,
     ROUND,
     STRIP,
     Corner,
@@ -156,6 +157,7 @@ SAMPLE = (
     ("lldb22", corner(client="batch", place="minidump", position="fixed")),
     ("gdb18", corner(depth="3000", tables=ONE_CFI, linker="lld", program="methods", mode="auto")),
     ("gdb18", corner(place=DISTANT, others=LISTENER, mode="auto")),
+    ("gdb13", corner(place=REMOTE, version=NO_SFRAME, mode="auto")),
     ("gdb18", corner(others=PROMPT, rewritten=PATCHELF, version=NO_SFRAME, mode="auto")),
     ("gdb13", corner(others=LISTENER, rewritten=STRIP, depth="300", mode="auto")),
     ("lldb23", corner(depth="3000", tables=NO_CFI, others=LISTENER, mode="auto")),
@@ -225,7 +227,7 @@ def test_where_cfi_is_missing_a_value_may_be_missing_and_not_wrong(key: str, oth
     moves = session.record(0, scene, 2)
     last = moves[0]
     judge = corners.Judge(
-        corner=chosen, mode="always", lacking=True, terminal=False, knows_sp=True, unknown=making.unknown
+        corner=chosen, mode="always", lacking=True, terminal=False, is_gdb=True, unknown=making.unknown
     )
     changed = {**last.state, key: other(last.state[key])}
     found = judge(last, "", changed)
@@ -233,6 +235,35 @@ def test_where_cfi_is_missing_a_value_may_be_missing_and_not_wrong(key: str, oth
     assert judge.first(last, "", changed) == ("".join(found), "")
     assert bool(said) == any(found)
     assert judge(dataclasses.replace(last), "", last.state) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("debugger", "chosen", "counts"),
+    [
+        ("gdb18", corner(place=REMOTE, version=NO_SFRAME, mode="auto"), "packets"),
+        ("lldb23", corner(version=NO_SFRAME, mode="auto"), "packets"),
+        ("gdb18", corner(client="dap", version=NO_SFRAME, mode="auto"), "events"),
+    ],
+)
+def test_without_sframe_one_packet_or_event_more_is_a_difference(debugger: str, chosen: Corner, counts: str) -> None:
+    making = made(chosen, 0, DEBUGGERS[debugger].is_gdb)
+    scene = corners.CornerScene(DEBUGGERS[debugger], chosen, making, making.file, 0)
+    move, *_ = session.record(0, scene, 1)
+    name = max(move.state[counts], key=move.state[counts].__getitem__)
+    more = {**move.state, counts: {**move.state[counts], name: move.state[counts][name] + 1}}
+    for version, said in ((NO_SFRAME, f"{counts}: "), ("3", "")):
+        judge = corners.Judge(
+            corner={**chosen, "version": version},
+            mode="auto",
+            lacking=False,
+            terminal=False,
+            is_gdb=DEBUGGERS[debugger].is_gdb,
+            unknown=making.unknown,
+        )
+        place, contents = judge(move, move.text, more)
+        assert not place
+        assert contents.startswith(said)
+        assert bool(contents) == bool(said)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +287,7 @@ def test_code_without_any_data_ends_what_is_compared() -> None:
     main = next(function for function in cutting.functions(making.file) if function.name == "main")
     start = next(function for function in cutting.functions(making.file) if function.name == "_start")
     judge = corners.Judge(
-        corner=chosen, mode="always", lacking=True, terminal=False, knows_sp=True, unknown=making.unknown
+        corner=chosen, mode="always", lacking=True, terminal=False, is_gdb=True, unknown=making.unknown
     )
     assert not judge._is_unknown(main.start + 1)
     assert judge._is_unknown(start.start + 1)
