@@ -303,7 +303,9 @@ class Judge:
             state=self._plain(move.state),
         )
         place = difference(model, text, self._plain(state), _PLACE_WITHOUT_CFI)
-        return place, "" if place else _wrong_value(move.state, state)
+        inside = [frame[1] for frame in move.state.get("frames", [])[: move.level]]
+        keys = ("locals",) if any(map(self._is_unknown, inside)) else ("locals", "outer", "registers")
+        return place, "" if place else _wrong_value(move.state, state, keys)
 
     def first(self, move: Move, text: str, state: State) -> tuple[str, str]:
         """Return the first difference of either kind as one in the place, with which a replay ends.
@@ -333,9 +335,9 @@ _PLACE_WITHOUT_CFI = ("live", "exit", "process", "thread", "frames", "stop", "se
 _ABSENT = ("error", "optimized out", "not saved", "unavailable", "not available", "none", "None None")
 
 
-def _wrong_value(before: State, now: State) -> str:
-    """Return the first variable or register that both have, and that differs."""
-    for key in ("locals", "outer", "registers"):
+def _wrong_value(before: State, now: State, keys: Sequence[str]) -> str:
+    """Return the first variable or register in some parts of the state that both have, and that differs."""
+    for key in keys:
         old, new = before.get(key, []), now.get(key, [])
         if key != "locals" and len(before.get("frames", [])) != len(now.get("frames", [])):
             continue

@@ -266,6 +266,18 @@ def test_without_sframe_one_packet_or_event_more_is_a_difference(debugger: str, 
         assert bool(contents) == bool(said)
 
 
+@pytest.mark.parametrize(("level", "said"), [(0, "registers: rbx = 0x1, now 0x2"), (1, "")])
+def test_frames_outside_code_without_any_data_have_no_registers_to_compare(level: int, said: str) -> None:
+    """Their callers are a guess of the debugger, with and without the plugin."""
+    judge = corners.Judge(
+        corner=corner(tables=ONE_BOTH), mode="auto", lacking=True, terminal=False, is_gdb=True, unknown=((0x10, 0x20),)
+    )
+    frames = [["inner", 0x10, "", 1, "0x7000"], ["outer", 0x40, "", 2, "0x7010"]]
+    states = [{"frames": frames, "registers": [["rbx", value]]} for value in ("0x1", "0x2")]
+    move = session.Move(lines=("up",), full=True, level=level, seconds=0.1, text="", broken="", state=states[0])
+    assert judge(move, "", states[1]) == ("", said)
+
+
 @pytest.mark.parametrize(
     ("failure", "place"),
     [
