@@ -84,7 +84,7 @@ class Evaluator(Conditions):
         """The stores, since this was cleared, above the frame and through pointers that the function got."""
         self._return_slot = CFA, machine.ra_slot
         self._unwound = frame.sp, frame.fp, frame.ra
-        self._passing = (*(number for number in machine.followed if number not in machine.preserved), REST, SCATTERED)
+        self._passing = frozenset((*machine.followed, REST, SCATTERED)) - machine.preserved
 
     def apply(self, instruction: Instruction, state: State, pc: int) -> None:
         """Execute an instruction: change the state before it to the state after it."""
@@ -305,6 +305,8 @@ class Evaluator(Conditions):
         registers = state.registers
         self._pass_addresses(state)
         for register, (base, _) in registers.items():
+            if base == OTHER_BASE and changed is None and register != DIRECTION:
+                continue  # most registers: it stays so
             if register == DIRECTION:
                 registers[register] = number(1)
             elif register in preserved:
@@ -328,9 +330,12 @@ class Evaluator(Conditions):
         the stack pointer that it was entered with: on AMD64, the return address is there, but nobody stores there.
         """
         slots, registers = state.slots, state.registers
-        passed = {registers[number] for number in self._passing if number in registers}.union(slots.values())
-        passed.discard(self._frame.entry_sp)
-        addresses = [value for value in passed if on_stack(value[0]) or self._reaches.is_limited(value)]
+        passed = [
+            value for register, value in registers.items() if value[0] != OTHER_BASE and register in self._passing
+        ]
+        passed += slots.values()
+        entry_sp, is_limited = self._frame.entry_sp, self._reaches.is_limited
+        addresses = [value for value in passed if value != entry_sp and (on_stack(value[0]) or is_limited(value))]
         saved = [slot for slot, held in slots.items() if held[0] in self._leaking] if addresses else ()
         for slot in saved:
             if any(self._reaches.overlaps(value, _WORD, slot) for value in addresses):
