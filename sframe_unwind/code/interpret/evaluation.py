@@ -305,8 +305,6 @@ class Evaluator(Conditions):
         registers = state.registers
         self._pass_addresses(state)
         for register, (base, _) in registers.items():
-            if base == OTHER_BASE and changed is None and register != DIRECTION:
-                continue  # most registers: it stays so
             if register == DIRECTION:
                 registers[register] = number(1)
             elif register in preserved:
@@ -330,12 +328,9 @@ class Evaluator(Conditions):
         the stack pointer that it was entered with: on AMD64, the return address is there, but nobody stores there.
         """
         slots, registers = state.slots, state.registers
-        passed = [
-            value for register, value in registers.items() if value[0] != OTHER_BASE and register in self._passing
-        ]
-        passed += slots.values()
-        entry_sp, is_limited = self._frame.entry_sp, self._reaches.is_limited
-        addresses = [value for value in passed if value != entry_sp and (on_stack(value[0]) or is_limited(value))]
+        passed = [value for one, value in registers.items() if value[0] != OTHER_BASE and one in self._passing]
+        own, is_limited = self._frame.entry_sp, self._reaches.is_limited
+        addresses = [one for one in (*passed, *slots.values()) if one != own and (on_stack(one[0]) or is_limited(one))]
         saved = [slot for slot, held in slots.items() if held[0] in self._leaking] if addresses else ()
         for slot in saved:
             if any(self._reaches.overlaps(value, _WORD, slot) for value in addresses):
