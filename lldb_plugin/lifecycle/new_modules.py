@@ -22,8 +22,6 @@ _PATIENCE = 0.05
 _HOOK_PATIENCE = 0.3
 """Seconds to wait for the stop-hook, which LLDB may have just started."""
 _NAP = 0.01
-_SETTLED = 0.1
-"""Seconds after which LLDB has done with a stop what it does in the moment of the stop."""
 _SECONDS = 2.0
 """Time limit for the comparison of files, while nobody waits."""
 _BEGINNING = (lldb.eStateAttaching, lldb.eStateLaunching)
@@ -50,8 +48,6 @@ class NewModules:
         self._commanding = commanding
         self._told: tuple[int, int] | None = None
         """The process and the stop of the last message about a stop that may have come before the hook was enabled."""
-        self._stopped: tuple[tuple[int, int] | None, float] = None, 0.0
-        """The last stop at which a thread of the plugin's was to register the provider, and when it was first seen."""
 
     def prepare(self, target: lldb.SBTarget, is_new: bool) -> bool:
         """Register the provider before there is a process; then, arrange for the next stop what new modules need.
@@ -98,12 +94,10 @@ class NewModules:
                 self._targets.fit(target, has_frames=True)
                 self._shown.forget_frames()
             return True
-        this = target.GetProcess().GetUniqueID(), stop
         if CAN_RENEW:
-            if not self._is_settled(this):
-                return False
             self._targets.fit(target, has_frames=True, at_rest=False)
             return True
+        this = target.GetProcess().GetUniqueID(), stop
         until = time.monotonic() + _HOOK_PATIENCE
         while not self._targets.is_plugged(target) and this != self._told:
             if self._commanding.is_any_thread():
@@ -113,18 +107,6 @@ class NewModules:
                 tell("a library was loaded just before this stop: LLDB 22 shows its own frames until the next one")
             time.sleep(_NAP)
         return self._targets.is_plugged(target)
-
-    def _is_settled(self, this: tuple[int, int]) -> bool:
-        """Return whether a process has been at a stop for a while.
-
-        In the moment in which a process is said to be stopped, as when a core file is loaded, LLDB 23 selects a thread
-        and takes two of its locks, in the other order than the registration does.
-
-        :param this: the process and the stop.
-        """
-        if self._stopped[0] != this:
-            self._stopped = this, time.monotonic()
-        return time.monotonic() - self._stopped[1] >= _SETTLED
 
     def _can_change_stacks(self, target: lldb.SBTarget) -> bool:
         """Return whether SFrame can change a stack of a target.
