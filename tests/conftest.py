@@ -34,7 +34,7 @@ for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, lambda *_: None)
 
 # How long Hypothesis takes depends on what else runs on the machine.  Its examples are the same in each run, so that a
-# change fails by itself; `pytest --hypothesis-profile new-examples` looks for others.
+# test fails only after a change of the code; `pytest --hypothesis-profile new-examples` tries new examples.
 _ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("new-examples", _ANY_MACHINE)
 settings.register_profile("same-examples", _ANY_MACHINE, derandomize=True)
