@@ -33,7 +33,7 @@ IS_SUPPORTED = hasattr(gdb, "PendingFrame") and hasattr(gdb.PendingFrame, "level
 TELLS_PC = hasattr(gdb.PendingFrame, "pc") if IS_SUPPORTED else False
 """GDB 14 and later: an unwinder can ask for the pc.  Reading a register takes longer the more frames there are."""
 FORMATS_ADDRESSES = hasattr(gdb, "format_address")
-"""GDB 14 and later: Python can ask for the symbol at an address.  Before, only a command has it."""
+"""GDB 14 and later: Python can ask for the symbol at an address.  In GDB 13, only a command tells it."""
 LOOKS_UP_WHILE_UNWINDING = _MAJOR >= 14
 """Symbols can be looked up without the selected frame, so during unwinding, too.  GDB 13 crashes with two inferiors."""
 TELLS_FREED_FILES = hasattr(gdb.events, "free_objfile")

@@ -25,7 +25,7 @@ CACHE = CHECKOUT / ".cache" / NAME
 
 _LIBRARIES = "usr/lib/x86_64-linux-gnu"
 
-# Environments link to the interpreter: it finds itself, and so its environment, by the name that it was run by.
+# A virtual environment links to the interpreter, which finds the environment by the name with which it was run.
 WRAPPER = """\
 #!/bin/sh
 root="{root}"

@@ -3,8 +3,8 @@
     python -m lab.readers.crashes [--count N] [--first N] [--reader NAME] [--keep FOLDER]
 
 The sections are the cases of the corpus and N mutations (:mod:`mutated`).  A kind of crash is a signal, the function of
-the reader that crashes, and the one that was called from outside; the smallest section of each is cut as long as the
-reader crashes in the same way.
+the reader that crashes, and the one that was called from outside; the smallest section of each is cut further while
+the reader crashes in the same way.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Watched:
         return Kind(signal.Signals(int(number)).name, functions[0] if functions else 0, names[-1] if names else "")
 
     def smallest(self, request: Request, kind: Kind) -> Request:
-        """Cut a section for as long as the reader crashes in the same way, and return it."""
+        """Return the smallest part of a section with which the reader still crashes in the same way."""
         size = len(request.section) // 2
         while size:
             starts = range(0, len(request.section), size)

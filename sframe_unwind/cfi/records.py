@@ -25,10 +25,9 @@ from sframe_unwind.memory import STRUCT_MARKS, Data, take
 from sframe_unwind.unwind_rule import UnwindRule
 
 MAX_RECORD = 1 << 24
-"""Maximum size of one record in bytes; a longer one is damaged.  The largest of real programs have some hundred
-thousand."""
+"""Maximum size of one record in bytes; a longer one is damaged.  The largest in real programs have some 100,000."""
 _CIE_ROOM = 1 << 16
-"""Number of bytes by which CIEs may exceed their section, if its size is not known."""
+"""Number of bytes by which all CIEs together may exceed their section."""
 _HEADS = {order: struct.Struct(mark + "II") for order, mark in STRUCT_MARKS.items()}
 """Length of a record, and distance to its CIE."""
 _HEAD_SIZE = 8
@@ -302,7 +301,7 @@ class Records:
             raise FormatError("found an FDE")
         self._cie_room -= len(record.body)
         if self._cie_room < 0:
-            raise FormatError("the CIEs lie above each other")
+            raise FormatError("the CIEs overlap")
         cie = cies.decode(record.body, record.id_size, self._order)
         return _common_of(cie, self._arch, self._bases)
 

@@ -29,7 +29,7 @@ def extents(binary: ElfBinary, functions: Sequence[str]) -> tuple[Range, ...] | 
     """
     if not functions:
         return None
-    from sframe_unwind.show.functions import Functions  # it brings the interpreter of machine code along
+    from sframe_unwind.show.functions import Functions  # it imports the interpreter of machine code
     from sframe_unwind.show.tables import Tables
 
     found = Functions(binary, Tables(binary))

@@ -90,7 +90,7 @@ class Front:
         """Apply a choice of :func:`choose`.
 
         :param numbers: the sections that move, in the order of their addresses.
-        :param staying: those of them that only move to after the program headers, not to the new segment.
+        :param staying: those of them that move only to the end of the program headers, not to the new segment.
         :param limit: offset where the program headers will end.
         :param dropped: number of a redundant program header, which is removed.
         """
@@ -108,7 +108,7 @@ class Front:
             self.data = records.file.read(first.offset, size) if self._leaving else b""
 
     def moves(self, address: int, offset: int) -> list[Move]:
-        """Return the moves if the sections of :attr:`data` begin at an address and an offset."""
+        """Return the moves that put the sections of :attr:`data` at an address and an offset."""
         moves = [Move(frozenset(self._leaving), address - self.address, offset - self.start)]
         if self._staying:
             first = self._records.sections[self._staying[0]]
@@ -206,7 +206,7 @@ def choose(records: Records, added: int) -> Front | None:
 
 
 def _end_of_notes(records: Records, numbers: list[int]) -> int:
-    """Return the end of the segments of notes that have a part in some sections: such a segment moves as a whole."""
+    """Return the end of the segments of notes that contain some of these sections: such a segment moves as a whole."""
     return max(
         (
             header.offset + header.file_size
@@ -266,7 +266,7 @@ def _may_move(records: Records, number: int) -> bool:
 def _with_build_id(records: Records, numbers: list[int], room: int) -> list[int]:
     """Return the notes with the build ID, if there is room for them after the program headers.
 
-    Kernels write the first page of a loaded file to core files, so that they have the build ID.
+    Kernels write the first page of a loaded file to core files, which tell the build ID by it.
     """
     for header in records.program:
         if header.type != PT_NOTE or not find_build_id(_bytes(records, header), records.byteorder):

@@ -86,7 +86,7 @@ class RowRules:
 
 
 def _alignment(arch: Arch, base: int, offset: int) -> list[tuple[Rule, str]]:
-    """Return the rules that a CFA breaks that is a register plus an offset in bytes."""
+    """Return the rules that a CFA breaks, given as a register plus an offset in bytes."""
     # If calls push nothing, SP is aligned at every instruction, and so are CFA and frame pointer.
     unit = WORD_SIZE if arch.ra is None else arch.stack_alignment
     if base not in (arch.sp, arch.fp) or not offset % unit:

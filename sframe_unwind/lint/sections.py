@@ -33,7 +33,7 @@ def subjects(binary: ElfBinary) -> Iterator[Subject]:
 
 
 def subject_of(binary: ElfBinary, data: bytes, address: int) -> Subject:
-    """Return a section that is not in a linked file as if it were in a segment of that file.
+    """Return the subject for SFrame data that a linked file lacks, as if one of its segments contained them.
 
     :param address: address of the section.
     :raises FileError: SFrame has no ABI for the machine of the file.

@@ -58,7 +58,7 @@ class UnwindData:
             return None if found.signal else found.rule
         if self._find_cfi is None or self._may_be_trampoline is None:
             return None
-        if any(map(self._may_be_trampoline, (lookup, lookup + 1))):  # pc is one of them
+        if any(map(self._may_be_trampoline, (lookup, lookup + 1))):  # the pc is the lookup address or the next one
             return None
         try:
             match = self._find_cfi(lookup)

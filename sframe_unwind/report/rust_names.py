@@ -153,7 +153,7 @@ class _Printer:
         self._nested -= 1
 
     def _back_reference(self, then: Callable[[], None]) -> None:
-        """Print what an earlier position has."""
+        """Print the part of the name that begins at an earlier position."""
         start = self._at - 1
         target = self._number()
         if target >= start:
@@ -166,7 +166,7 @@ class _Printer:
     def _path(self, is_value: bool) -> None:
         """Print a path.
 
-        :param is_value: it is not that of a type: ``::`` is before its generic arguments.
+        :param is_value: it is the path of a value, not of a type: ``::`` precedes its generic arguments.
         """
         with self._node():
             tag = self._next()

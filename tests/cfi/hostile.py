@@ -44,7 +44,7 @@ INPUTS: dict[str, tuple[Callable[[], bytes], str]] = {
     "what is ignored": (lambda: _function(b"\0\x2e\1" * 500_000), "1 rows"),
     "a long number": (lambda: _function(b"\x0e" + b"\xff" * 1_000_000 + b"\1"), TOO_LONG),
     "a long number of zeros": (lambda: _function(b"\x0e" + b"\x80" * 1_000_000 + b"\0"), TOO_LONG),
-    "CIEs above each other": (_overlapping, "the CIEs lie above each other"),
+    "overlapping CIEs": (_overlapping, "the CIEs overlap"),
 }
 """The function that makes each section, and the expected end of the message."""
 

@@ -51,5 +51,5 @@ class File:
         return bytes(found)
 
     def agreement(self) -> ModuleAgreement:
-        """Return the result of the tested comparison."""
+        """Return the comparison under test."""
         return ModuleAgreement(self.module, AMD64, self.read)

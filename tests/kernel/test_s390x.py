@@ -48,7 +48,7 @@ CODE = {
     FORK: "b904003bc0e5{}eb110390002f" + "47f00400",
 }
 LOWCORE_LPSWE = 0x400
-"""Where the last instruction of ``system_call`` and the others, ``b 1024``, jumps to."""
+"""The target of ``b 1024``, the last instruction of ``system_call`` and the others."""
 CALL = {SWITCH: SWITCH + 78, BEGIN: BEGIN + 16, INTERRUPT: INTERRUPT + 10, SYSCALL: SYSCALL + 4, FORK: FORK + 4}
 """Addresses of the calls."""
 SYMBOLS = {

@@ -111,7 +111,7 @@ def test_modules_without_a_file_are_reported(dump: Dump) -> None:
 
 @pytest.mark.parametrize("ending", [".ko", ".ko.debug", ""])
 def test_a_module_has_its_sections_where_the_kernel_loaded_them(dump: Dump, vmlinux: Path, ending: str) -> None:
-    """The kernel relocates the SFrame of a module: that in memory counts, also where there is no file.
+    """The kernel relocates the SFrame of a module, so the section in memory counts, also where there is no file.
 
     A debug file has the sizes of the sections, but not their contents.
     """

@@ -15,11 +15,11 @@ _TAIL = 12
 
 
 def candidate(opcode: bytes, space: str, extension: int | None) -> Callable[[Random], bytes]:
-    """Return what makes bytes that may encode an opcode; the disassembler decides whether they do.
+    """Return a function that makes bytes that may encode an opcode; the disassembler decides whether they do.
 
     :param opcode: its last bytes may be a fixed ModRM byte or immediate.
     :param space: the map of opcodes, as the assembler's table names it.
-    :param extension: bits 3 to 5 of the ModRM byte; ``None``: an operand, or there is no such byte.
+    :param extension: bits 3 to 5 of the ModRM byte; ``None``: they are an operand, or there is no such byte.
     """
 
     def made(random_: Random) -> bytes:

@@ -41,7 +41,7 @@ class Case(NamedTuple):
     words: tuple[int, ...] = ()
     """The claims about it; empty: each step is reported."""
     reported: int = 0
-    """Number of the first steps that are always reported."""
+    """How many steps, counted from the first, are always reported."""
     other: bytes = b""
     """Other code within its reach, for instructions that execute another one."""
     other_at: int = 0

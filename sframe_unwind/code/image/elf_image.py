@@ -89,7 +89,7 @@ def image_of(binary: ElfBinary, machine: Machine) -> CodeImage:
 def _in_arrays(binary: ElfBinary) -> Iterator[int]:
     """Yield the words of the arrays of functions that run when a linked file is loaded and unloaded.
 
-    In a program at fixed addresses, no relocation has them.
+    In a program at fixed addresses, no relocation contains them.
     """
     for section in binary.sections if not binary.is_object else ():
         if section.type in _ARRAYS:

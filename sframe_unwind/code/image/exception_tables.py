@@ -19,7 +19,7 @@ from sframe_unwind.code.image.code_image import CodeImage
 from sframe_unwind.errors import FormatError
 
 _MAX_TABLE = 1 << 20
-"""Number of bytes of a table that are read at most."""
+"""Maximum number of bytes of a table that are read."""
 _ID = 4
 """Size of the id or CIE pointer at the start of a record's body, in bytes."""
 

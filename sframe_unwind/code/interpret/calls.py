@@ -55,7 +55,7 @@ class Calls:
     def ways(self, pc: int, instruction: Instruction, state: State, is_certain: bool) -> Iterator[Way]:
         """Follow a call, and yield where it leads.
 
-        :param is_certain: whether the call is certain code.
+        :param is_certain: whether the call is certainly code, not data.
         """
         target = self._evaluator.value(instruction.target or (), state, pc) if instruction.target else OTHER
         following = pc + instruction.size

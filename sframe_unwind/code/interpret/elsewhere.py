@@ -55,7 +55,7 @@ class Elsewhere:
         """Return whether a jump to another function enters that function like a call, as far as is known.
 
         :param other: the function that contains the target.
-        :param is_certain: whether the jump is certain code.
+        :param is_certain: whether the jump is certainly code, not data.
         """
         if target != other.start:
             return self._image.plt(target) is not None and self._frame.is_entry(state)

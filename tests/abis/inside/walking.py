@@ -20,8 +20,7 @@ def walk(program: dict[str, Any], first: str, limit: int, sysroot: str) -> dict[
         execute(f"set sysroot {sysroot}")
     execute(f"set solib-search-path {program['libraries']}")
     # At each frame's pc, GDB looks for the code of signal trampolines: 30 of the 45 packets of a step under an
-    # emulator.
-    # The other tests of this folder let it read code from the process.
+    # emulator.  The other tests of this folder let it read code from the process.
     execute("set trust-readonly-sections on")
     with stopped(program):
         run_to(f"*{first}")

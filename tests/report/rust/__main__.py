@@ -1,6 +1,6 @@
 """Writes the names of functions of ``program.rs`` anew: ``python -m tests.report.rust``, with a rustc in ``PATH``.
 
-They are kept beside the source, because few machines have a compiler of Rust.
+They are kept beside the source, because few machines have a Rust compiler.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST = 200
 
 
 def names(form: str) -> list[str]:
-    """Return names of a form in the program, at regular distances in their order; most are those of Rust's library."""
+    """Return names of a form from the program, evenly spread over their sorted list; most are from Rust's library."""
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(folder, "program"))
         options = ["-Z", "unstable-options", "-C", f"symbol-mangling-version={form}"]

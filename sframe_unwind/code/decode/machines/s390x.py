@@ -59,7 +59,8 @@ _HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
 
 
 _FLOATING = (0xB3, 0xED, 0xE7)
-"""First bytes of instructions on floating-point and vector registers; of general registers, they write the first."""
+"""First bytes of instructions on floating-point and vector registers; of their general registers, they
+write the first only."""
 _COMPARING = ("kdb", "keb", "cdb", "ceb", "tceb", "tcdb", "tcxb")
 _FROM_FLOATING = ("esdtr", "esxtr", "eedtr", "eextr")
 """Instructions that extract a part of a decimal floating-point number."""
@@ -124,7 +125,7 @@ def _special(raw: bytes) -> Instruction | None:
     found = _reversed(raw) or storage_to_storage(raw) or _branch(raw)
     if found is not None:
         return found
-    return trap(2) if raw[:1] == b"\0" and len(raw) > 1 else None  # compilers' traps jump to it
+    return trap(2) if raw[:1] == b"\0" and len(raw) > 1 else None  # compilers make traps by a jump to such bytes
 
 
 def _reversed(raw: bytes) -> Instruction | None:
