@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KIND",
         type=_kind,
         help=f"what to make SFrame from: {', '.join(SOURCES[:-1])} (the machine code), or {SOURCES[-1]} (the code of"
-        " functions that the CFI does not describe, or wrongly, or in a way that SFrame cannot express)",
+        " functions that the CFI does not describe, or describes wrongly or in a way that SFrame cannot express)",
     )
     parser.add_argument(
         "--for",

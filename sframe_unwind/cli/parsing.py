@@ -28,7 +28,7 @@ class _Parser(argparse.ArgumentParser):
         argparse lets the parser of the whole command line report such an argument, and that message names no command.
         """
         parsed, unknown = super().parse_known_args(args, namespace or argparse.Namespace())
-        # argparse takes all words of such an argument from those before the first option.
+        # argparse fills an argument of any number of words only from those before the first option.
         rest = next((one.dest for one in self._get_positional_actions() if one.nargs == argparse.ZERO_OR_MORE), None)
         if rest is not None and not any(word.startswith("-") for word in unknown):
             setattr(parsed, rest, [*getattr(parsed, rest), *unknown])
@@ -93,7 +93,7 @@ def _program(
         allow_abbrev=False,
     )
     program.add_argument("-V", "--version", action="version", version=f"{name} {version}")
-    # With its name, the parser need not format a usage to find it, which would import much.
+    # Given the name of the program, argparse does not format a usage line to find it, which would import much.
     return program, program.add_subparsers(prog=name, dest="command", metavar="COMMAND", required=True)
 
 

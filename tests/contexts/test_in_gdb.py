@@ -59,7 +59,7 @@ def check_command(abi: str, answer: dict[str, Any], executable: Path) -> None:
     """Check that `sframe-unwind backtrace --regs` for the core file prints the debugger's frames."""
     switched = next(text for command, (_, text) in zip(commands(abi), answer["dead"]) if "bt -regs" in command)
     wanted = shown(switched)
-    # The output has no SP.  It is that of the function in which the context was left, when that function ran.
+    # The output has no SP.  The function in which the context was left had this SP while it ran.
     innermost = expected.left_in(answer["stops"], "switched_inner")[0]
     registers = f"pc={wanted[0][1]:#x},sp={innermost['sp']:#x},fp=0"
     roots = ("--sysroot", sysroot(abi)) if sysroot(abi) else ()

@@ -30,7 +30,7 @@ def walked(rules: Rules) -> Walked:
 
 
 def is_shared(rules: Rules) -> bool:
-    """Return whether the walk by ``RULES`` is taken for that by others; check that it says the same a second time."""
+    """Return whether other rules share the walk by ``RULES``; check that a second question has the same answer."""
     first, other = walked(RULES), PlainRules(AMD64, rules.get)
     found = other.shares(first, first.pcs)
     assert other.shares(first, first.pcs) == found

@@ -1,4 +1,4 @@
-"""Shows the stacks in both modes at the stops of a program."""
+"""Shows the stacks in several modes at the stops of a program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.gdb.inside.program import execute, resume, run_to, stopped, text_sect
 
 
 def collect(programs: list[dict[str, Any]], sysroot: str) -> list[dict[str, Any]]:
-    """For each program, return the frames in both modes at its place, or under "error" why they are unknown."""
+    """For each program, return the frames in each mode at its place, or under "error" why they are unknown."""
     if sysroot:
         execute(f"set sysroot {sysroot}")
     execute("set backtrace limit 100")  # without unwind data, GDB sometimes guesses without end
@@ -26,12 +26,12 @@ def _program(program: dict[str, Any]) -> dict[str, Any]:
             run_to(program["place"])
             for _ in range(1, program["hits"]):
                 resume()
-            return _both()
+            return _in_each_mode()
     except (gdb.error, OSError) as error:
         return {"error": f"{type(error).__name__}: {error}"}
 
 
-def _both() -> dict[str, Any]:
+def _in_each_mode() -> dict[str, Any]:
     thread = gdb.selected_thread()
     shown: dict[str, Any] = {}
     for mode in ("off", "fallback", "always"):
