@@ -45,13 +45,12 @@ PACKAGED = {
     "libyaml-0.so.2": "libyaml-0-2",
     "libffi.so.8": "libffi8",
     "libgmp.so.10": "libgmp10",
-    "libcrypto.so.3": "libssl3",
-    "libc.so.6": "libc6",
-    "bash": "bash",
-    "python3.11": "python3.11-minimal",
     "hexyl": "hexyl",
     "HsColour": "hscolour",
     "spamoracle": "spamoracle",
+    "bash": "bash",
+    "libcrypto.so.3": "libssl3",
+    "libc.so.6": "libc6",
 }
 """Names of files and of Debian's packages with them."""
 _LANGUAGES = {"hexyl": "Rust", "HsColour": "Haskell", "spamoracle": "OCaml"}
@@ -71,13 +70,13 @@ class Described(NamedTuple):
 
 
 def described(machine: str) -> Iterator[Described]:
-    """Yield the files of a machine, those of Debian first."""
-    for name in PACKAGED:
-        label = f"`{name}`" + (f", {_LANGUAGES[name]}" if name in _LANGUAGES else "")
-        yield Described(machine, label, partial(_packaged, machine, name))
+    """Yield the files of a machine, the largest ones of Debian last."""
     for compiler, level in LUA_BUILDS:
         yield Described(machine, f"Lua, {compiler} `{level}`", partial(_lua, machine, compiler, level))
     yield Described(machine, "a program in Go", partial(_go, machine))
+    for name in PACKAGED:
+        label = f"`{name}`" + (f", {_LANGUAGES[name]}" if name in _LANGUAGES else "")
+        yield Described(machine, label, partial(_packaged, machine, name))
 
 
 def _packaged(machine: str, name: str) -> Path:

@@ -67,6 +67,7 @@ class Flow:
         self._unresolved: list[State] = []
         self._is_local = True
         self._proved: dict[int, int] = {}
+        self._listed: set[int] = set()
 
     @property
     def _is_certain(self) -> bool:
@@ -87,7 +88,9 @@ class Flow:
             self._follow_traps()
         self._tables.check()
         self._blocks.settle()
+        guessed = set(self._blocks.guessed)
         self._follow_tables()
+        self._listed = self._blocks.guessed - guessed
         self._guess()
         returns = self._ends.returns
         for address, state in self._calls.after_ends.items():
@@ -105,6 +108,7 @@ class Flow:
             states=blocks.states,
             sources=blocks.sources,
             guessed=blocks.guessed,
+            listed=self._listed,
             continued=self._elsewhere.continued,
             called=calls.called,
             returns=ends.returns or not complete,

@@ -93,12 +93,15 @@ class _Rules:
             is_known = has_usual and instruction is not None and is_quiet(instruction, self._usual)
 
     def _is_followed(self, block: int) -> bool:
-        """Return whether rules are looked for in a block: in certain code, and in what only leads to a trap.
+        """Return whether rules are looked for in a block: in certain code, in cases of tables, and at traps.
+
+        Compilers that know all values of an index do not compare it with a limit.  A table is then read to the first
+        entry that is no address in the function, and nothing else leads to what an entry after its end may name.
 
         Compilers put a trap, or a jump to one, after a call that does not return.  It is reached if the call returns
         after all, and then in the state that is known.
         """
-        if block not in self._run.guessed:
+        if block not in self._run.guessed or block in self._run.listed:
             return True
         at = address_of(block)
         for _ in range(_MOST_JUMPS):
