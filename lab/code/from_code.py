@@ -61,8 +61,8 @@ class Compared(NamedTuple):
 def compared(binary: ElfBinary, with_symbols: bool = True) -> Compared:
     """Compare the rows of a file's code with its CFI.
 
-    :param with_symbols: the extents of functions by symbols and CFI, and the tables of landing pads to which CFI refers,
-        may be used, but no rule.
+    :param with_symbols: the extents of functions by symbols and CFI, and the tables of landing pads that CFI names, may
+        be used, but no rule.
     """
     extents = binary.cfi.ranges() if with_symbols else []
     by_start = {one.start: one for one in functions_by_code(binary, extents, with_exceptions=with_symbols)}
@@ -163,7 +163,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m lab.code.from_code", description=__doc__)
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--stripped", action="store_true", help="hide the symbols, too")
-    parser.add_argument("--abi", action="append", choices=list(MACHINES), help="of the files without FILE; default: all")
+    parser.add_argument(
+        "--abi", action="append", choices=list(MACHINES), help="of the files without FILE; default: all"
+    )
     options = parser.parse_args()
     wrong: list[str] = []
     print(HEAD, flush=True)

@@ -17,7 +17,6 @@ from sframe_unwind.code.judge.proofs import is_quiet
 from sframe_unwind.code.rows.rule import Candidate, bases_of, candidate, others
 from sframe_unwind.unwind_rule import UnwindRule
 
-
 _MOST_JUMPS = 4
 """Maximum number of jumps from one to the next that are followed to a trap."""
 
