@@ -1,6 +1,8 @@
 /* A C program that sorts, below a stack of 12 calls or fewer.  The benchmark has more calls, and deeper ones. */
 #include <stdlib.h>
 
+#include "recorded.h"
+
 #ifndef CALLS
 #define VALUES 2000
 #define CALLS 800
@@ -36,7 +38,9 @@ int main(void)
 {
 	unsigned int s = 0;
 
+	begin_recording();
 	for (int i = 0; i < CALLS; i++)
 		s += down(DEPTH(i), s);
+	end_recording();
 	return s == 1;
 }

@@ -176,7 +176,7 @@ def perf_samples(path: Path) -> list[tuple[int, int]]:
 def test_perf_reads_the_same_samples(tmp_path: Path, options: tuple[str, ...]) -> None:
     # perf 6.1 cannot read its own compressed records of more than 64 KiB at once, so its buffer is kept small.
     dump = 1024 if "-z" in options else 16384
-    path = programs.record(programs.sorting(), tmp_path, *options, dump=dump)
+    path = programs.record_command([str(programs.sorting())], tmp_path, *options, dump=dump)
     samples = [event for event in Recording(path) if isinstance(event, Sample)]
     assert len(samples) > 5
     assert sorted((sample.tid, sample.time) for sample in samples) == perf_samples(path)

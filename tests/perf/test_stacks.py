@@ -16,8 +16,7 @@ from lab.perf.recordings import END_OF_COPY, KEPT_MAPS, POPPED, compare
 from sframe_unwind.arch import ARCHES
 from sframe_unwind.perf.judging import Verdict
 from sframe_unwind.perf.names import Name, Names
-from sframe_unwind.perf.sample_walk import NO_CFI
-from sframe_unwind.perf.spaces import NO_CODE, Space
+from sframe_unwind.perf.spaces import Space
 from sframe_unwind.perf.summary import Summary
 from sframe_unwind.perf.text import to_text
 from sframe_unwind.process.files import Files
@@ -41,12 +40,8 @@ def test_stacks_by_dwarf_are_those_of_perf(tmp_path: Path, source: str, dump: in
     compared = compare(path)
     assert compared.samples == len(stacks_of_perf(path)) > 10
     assert set(compared.differences) <= ({END_OF_COPY} if dump == 1024 else set())
-    found = [one.by_method["dwarf"] for one in unwound(path)]
-    # The compiler's code for constructors and destructors has no CFI, and is sampled once in thousands of samples.  As
-    # rarely, CFI leads to an address without code; perf's stack ends there, too, as the comparison shows.
-    verdicts = {judged.verdict for judged in found if judged.reason not in (NO_CFI, NO_CODE)}
-    assert verdicts <= {Verdict.COMPLETE, Verdict.CUT}
-    assert (Verdict.CUT in verdicts) == (dump == 1024)
+    verdicts = {one.by_method["dwarf"].verdict for one in unwound(path)}
+    assert verdicts - {Verdict.COMPLETE} == ({Verdict.CUT} if dump == 1024 else set())
 
 
 def test_stacks_of_programs_that_a_shell_starts(tmp_path: Path) -> None:
@@ -61,16 +56,22 @@ def test_stacks_of_programs_that_a_shell_starts(tmp_path: Path) -> None:
 
 
 def test_a_process_that_is_being_loaded_is_complete_at_the_entry_point(tmp_path: Path) -> None:
-    """No CFI covers the code at the entry point of the dynamic linker."""
+    """No CFI covers the code at the entry point of the dynamic linker.
+
+    Samples of code that the dynamic linker has started are left out: constructors and destructors have code of the
+    compiler without CFI.
+    """
     starts = 0
-    for _ in range(4):  # a fast machine loads the program in a few samples
-        for one in unwound(programs.record(Path("/bin/true"), tmp_path, "-F", "20000")):
+    for _ in range(50):  # a fast machine loads the program in a few samples, or in none
+        for one in unwound(programs.record_command(["/bin/true"], tmp_path, "-F", "20000")):
             judged = one.by_method["dwarf"]
-            if judged.reason == NO_CFI and one.space.place(judged.stack.pcs[-1])[0].endswith("/true"):
-                continue  # the compiler's code for constructors and destructors
-            assert judged.verdict is Verdict.COMPLETE, judged
-            starts += one.space.find_cfi(judged.stack.pcs[-1]) is None
-    assert starts > 5
+            outermost = judged.stack.pcs[-1]
+            if one.space.find_cfi(outermost) is None and Path(one.space.place(outermost)[0]).name.startswith("ld"):
+                assert judged.verdict is Verdict.COMPLETE, judged
+                starts += 1
+        if starts > 5:
+            return
+    raise AssertionError(f"{starts} samples of a process that is being loaded")
 
 
 def test_mended_frame_pointers_have_the_caller_of_the_innermost_frame(tmp_path: Path) -> None:
@@ -119,9 +120,9 @@ def test_the_command(tmp_path: Path) -> None:
     assert 0 < printed["frames"]["sframe"] < printed["frames"]["dwarf"] == printed["frames_by_cfi"]
     failed = sum(one["samples"] for one in printed["blockers"] if one["method"] == "sframe")
     assert failed == count - printed["methods"]["sframe"]["complete"]
-    modules = {one["module"] for one in printed["blockers"]}  # a few samples may be in the dynamic linker
-    assert "libc.so.6" in {module.rpartition("/")[2] for module in modules}
-    assert not any(has_sframe(Path(module)) for module in modules)
+    (module,) = {one["module"] for one in printed["blockers"]}
+    assert Path(module).name == "libc.so.6"
+    assert not has_sframe(Path(module))
     lines = folded.read_text().splitlines()
     assert sum(int(line.rpartition(" ")[2]) for line in lines) == 2 * count
     assert any(line.startswith("dwarf;sorting;_start;") for line in lines)

@@ -1,10 +1,16 @@
 // Threads that sort and throw, with stacks of different depths.
+#include <pthread.h>
+
 #include <algorithm>
 #include <map>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "recorded.h"
+
+static pthread_barrier_t barrier;
 
 static unsigned int sorted(unsigned int seed)
 {
@@ -31,21 +37,32 @@ static void work(unsigned int seed)
 {
 	std::map<unsigned int, unsigned int> found;
 
-	for (unsigned int i = 0; i < 700; i++) {
+	pthread_barrier_wait(&barrier); // All threads have started.
+	pthread_barrier_wait(&barrier); // The recording has begun.
+	for (unsigned int i = 0; i < 1500; i++) {
 		try {
 			found[i % 97] += down(i % 20, seed + i);
 		} catch (const std::runtime_error &) {
 			found[i % 97]--;
 		}
 	}
+	pthread_barrier_wait(&barrier); // All threads have finished their work.
+	pthread_barrier_wait(&barrier); // The recording has ended.
 }
 
 int main()
 {
 	std::vector<std::thread> threads;
 
+	pthread_barrier_init(&barrier, nullptr, 4);
 	for (unsigned int i = 0; i < 3; i++)
 		threads.emplace_back(work, i * 7919);
+	pthread_barrier_wait(&barrier);
+	begin_recording();
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	end_recording();
+	pthread_barrier_wait(&barrier);
 	for (auto &one : threads)
 		one.join();
 }
