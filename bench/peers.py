@@ -12,10 +12,10 @@ from bench.report import Row, Target, Unavailable
 from tools.binutils import SFRAME_VERSIONS, ToolchainUnavailable, provide
 
 PART = "peer"
-VERIFY, DUMP = Target(6), Target(3)
-"""Limits of the time divided by that of readelf."""
+VERIFY, DUMP, SHOW = Target(6), Target(3), Target(2)
+"""Limits of the time divided by that of readelf, and of objdump."""
 _RELEASE = next(release for release, version in SFRAME_VERSIONS.items() if version == 3)
-_LIBRARY = Path("/usr/lib/x86_64-linux-gnu/libstdc++.so.6")
+_LIBRARY, _C_LIBRARY = (Path("/usr/lib/x86_64-linux-gnu", name) for name in ("libstdc++.so.6", "libc.so.6"))
 
 
 def rows() -> Iterator[Row]:
@@ -47,5 +47,12 @@ def _pairs(tools: Path, functions: Path) -> Iterator[Pair]:
         Target(15),
         statuses=(0, 1),
         rounds=3,
+    )
+    yield Pair(
+        f"show of all functions of {_C_LIBRARY.name}, one process / objdump -d",
+        (*COMMAND, "show", "-j", "1", str(_C_LIBRARY)),
+        (str(tools / "objdump"), "-d", str(_C_LIBRARY)),
+        SHOW,
+        statuses=(0, 1),
     )
     yield Pair(f"dump of {many} / readelf --sframe", (*COMMAND, "dump", file), (readelf, "--sframe", file), DUMP)

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lab.drive import packets
 from tests.transcripts import Transcript
 
 OUTPUT = "output.txt"
@@ -93,7 +94,11 @@ class Channel:
         if told.pop("number") != self._number:
             raise Died(f"no state: {self._tail()}")
         told["output"] = (self.folder / OUTPUT).read_text(encoding="utf-8", errors="replace")
-        return shown, told
+        return shown, {**told, **self._counts()}
+
+    def _counts(self) -> dict[str, dict[str, int]]:
+        """Return counts that belong to the state: for each kind of thing counted, the number of each name so far."""
+        return {"packets": packets.counted(self.folder)}
 
     def _give(self, lines: Sequence[str], asked: str, seconds: float) -> str:
         """Give lines to the debugger, and then the one that requests the state; return its output."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -88,6 +89,10 @@ class Adapter(Channel):
         self._requests = 0
         self._started = False
         self._breakpoints: list[str] = []
+        self._events: Counter[str] = Counter()
+
+    def _counts(self) -> dict[str, dict[str, int]]:
+        return {**super()._counts(), "events": dict(self._events)}
 
     def _give(self, lines: Sequence[str], asked: str, seconds: float) -> str:
         shown = [self._do(line, seconds) for line in lines]
@@ -181,6 +186,8 @@ class Adapter(Channel):
             header = self._read_until(_HEADER, deadline - time.monotonic())
             size = int(header.rpartition("Content-Length: ")[2])
             message = json.loads(self._read_bytes(size, deadline - time.monotonic()))
+            if message.get("type") == "event" and message["event"] != "output":  # it may come in several parts
+                self._events[message["event"]] += 1
             if wanted(message):
                 return message
             if message.get("type") == "event" and message.get("event") in ("stopped", "terminated", "initialized"):

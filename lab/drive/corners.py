@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.drive import places
+from lab.drive import packets, places
 from lab.drive.channel import Channel, Died, Hang
 from lab.drive.clients import Adapter, MachineInterface, Script
 from lab.drive.debuggers import STRICT, WITHOUT, Debugger
@@ -40,6 +40,7 @@ from lab.drive.programs import Build
 from lab.drive.scene import Scene
 from lab.drive.session import (
     CONTENTS,
+    COUNTS,
     PLACE,
     UNSTEADY_WITNESSES,
     WITNESSES,
@@ -74,8 +75,10 @@ class CornerScene(Scene):
         return self.debugger.first_lines(self.terminal) if self.corner["client"] == "batch" else ()
 
     def start(self, rng: random.Random) -> Lines:
-        others = [] if self.corner["others"] == NOBODY else [f"drive-{self.corner['others']}"]
-        lines = [*others, *self._start(rng)]
+        before = [] if self.corner["others"] == NOBODY else [f"drive-{self.corner['others']}"]
+        if self.corner["version"] == NO_SFRAME and self.corner["client"] != "dap":
+            before.append(packets.logging(self.debugger.is_gdb))
+        lines = [*before, *self._start(rng)]
         # Its main has another name below a recursion.
         return [_MAIN.sub("program_main", line) for line in lines] if self.corner["depth"] != SHALLOW else lines
 
@@ -199,7 +202,7 @@ def _compare(
         mode=mode,
         lacking=lacking,
         terminal=own.terminal,
-        knows_sp=debugger.is_gdb,
+        is_gdb=debugger.is_gdb,
         unknown=making.unknown,
     )
     failure, outcome.times[mode] = replay(moved, own, mode, judge)
@@ -214,16 +217,16 @@ def _compare(
         if again and _place(again)[0] <= _place(failure)[0]:  # else it varies only after what went wrong
             outcome.dropped = f"not reproducible without the plugin: {again}; with it: {failure}"
             return
+    may_pass = not debugger.is_gdb and Kind.of(failure) in (Kind.PLACE, Kind.CONTENTS)
+    if may_pass and not all(replay(moved, own, mode, judge)[0] for _ in range(WITNESSES)):
+        outcome.unsteady[mode] = failure
+        return
     if lacking:
         alone, _ = replay(moved, own, WITHOUT, judge.first if Kind.of(failure) is Kind.CONTENTS else judge)
         if alone and _place(alone) <= _place(failure):
             outcome.alone[mode] = f"{failure}; alone: {alone}"
             return
-    may_pass = not debugger.is_gdb and Kind.of(failure) in (Kind.PLACE, Kind.CONTENTS)
-    if may_pass and not all(replay(moved, own, mode, judge)[0] for _ in range(WITNESSES)):
-        outcome.unsteady[mode] = failure
-    else:
-        outcome.failures[mode] = failure
+    outcome.failures[mode] = failure
 
 
 def met(outcomes: Iterable[Outcome], debugger: Debugger, wanted: Corner) -> Iterator[str]:
@@ -279,14 +282,16 @@ class Judge:
     lacking: bool
     """Whether the reference is a copy of the program that has more CFI."""
     terminal: bool
-    knows_sp: bool
-    """Whether a frame of the plugin has a stack pointer; in LLDB 22 and 23, it has none."""
+    is_gdb: bool
+    """Whether the debugger is GDB.  In LLDB 22 and 23, a frame of the plugin has no stack pointer."""
     unknown: tuple[tuple[int, int], ...]
 
     def __call__(self, move: Move, text: str, state: State) -> tuple[str, str]:
         """Return the first difference in the place, and the first in the contents."""
         if not self.lacking and self.mode != STRICT:
             contents = CONTENTS[:-1] if self.terminal else CONTENTS
+            if self.corner["version"] == NO_SFRAME and (self.is_gdb or not self.terminal):
+                contents = (*contents, *COUNTS)  # what LLDB's event thread reads at a terminal varies
             return difference(move, text, state, (*PLACE, "others")), difference(move, text, state, contents)
         model = Move(
             lines=move.lines,
@@ -298,7 +303,9 @@ class Judge:
             state=self._plain(move.state),
         )
         place = difference(model, text, self._plain(state), _PLACE_WITHOUT_CFI)
-        return place, "" if place else _wrong_value(move.state, state)
+        inside = [frame[1] for frame in move.state.get("frames", [])[: move.level]]
+        keys = ("locals",) if any(map(self._is_unknown, inside)) else ("locals", "outer", "registers")
+        return place, "" if place else _wrong_value(move.state, state, keys)
 
     def first(self, move: Move, text: str, state: State) -> tuple[str, str]:
         """Return the first difference of either kind as one in the place, with which a replay ends.
@@ -317,7 +324,7 @@ class Judge:
         if self.corner["client"] == "dap":  # an editor chooses a frame in each request
             state = {**state, "selected": None}
         last = next((index for index, frame in enumerate(frames) if self._is_unknown(frame[1])), len(frames))
-        kept = [*([0] if named else []), 1, *([3] if named else []), *([4] if self.knows_sp else [])]
+        kept = [*([0] if named else []), 1, *([3] if named else []), *([4] if self.is_gdb else [])]
         return {**state, "frames": [[frame[part] for part in kept] for frame in frames[: last + 1]]}
 
     def _is_unknown(self, pc: int) -> bool:
@@ -328,9 +335,9 @@ _PLACE_WITHOUT_CFI = ("live", "exit", "process", "thread", "frames", "stop", "se
 _ABSENT = ("error", "optimized out", "not saved", "unavailable", "not available", "none", "None None")
 
 
-def _wrong_value(before: State, now: State) -> str:
-    """Return the first variable or register that both have, and that differs."""
-    for key in ("locals", "outer", "registers"):
+def _wrong_value(before: State, now: State, keys: Sequence[str]) -> str:
+    """Return the first variable or register in some parts of the state that both have, and that differs."""
+    for key in keys:
         old, new = before.get(key, []), now.get(key, [])
         if key != "locals" and len(before.get("frames", [])) != len(now.get("frames", [])):
             continue

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from lab.drive import lldb_commands
+from lab.drive.channel import OUTPUT
 from lab.drive.debuggers import DEBUGGERS, INSIDE, WITHOUT, Debugger
 from lab.drive.dimensions import DISTANT, LIVE, REMOTE
 from lab.drive.menu import Choice, Lines, State, pick
@@ -48,7 +49,9 @@ def remote_start(build: Build, executable: Path, rng: random.Random, is_distant:
 
 def core_start(debugger: Debugger, core: Path, executable: Path) -> Lines:
     """Return the lines that open a core file."""
-    return [f"core-file {core}"] if debugger.is_gdb else [f'target create "{executable}" --core "{core}"']
+    if debugger.is_gdb:  # GDB 18 and GDB 13 quote differently in core-file; cd takes the rest of the line
+        return [f"cd {core.parent}", f"core-file {core.name}"]
+    return [f'target create "{executable}" --core "{core}"']
 
 
 def look(rng: random.Random, state: State, build: Build, is_gdb: bool) -> Lines:
@@ -115,10 +118,10 @@ def core_of(debugger: Debugger, build: Build, executable: Path, place: str, seed
 
 
 def _by_gdb(maker: Debugger, executable: Path, core: Path, function: str, place: str) -> str:
-    lines = [f"tbreak {function}", f"starti > {core.parent}/output.txt", "drive-fix", "continue"]
+    lines = [f"tbreak {function}", f"starti > {OUTPUT}", "drive-fix", "continue"]
     lines += ["stepi 5", "delete"]
     if place == "gcore":
-        lines.append(f"gcore {core}")
+        lines.append(f"gcore {core.name}")
     else:
         # LLDB 23.1 crashes at a kernel's core file in which the command line is cut off, at 79 characters.
         lines.insert(0, """set exec-wrapper bash -c 'exec -a "${0##*/}" "$0" "$@"'""")
@@ -129,14 +132,14 @@ def _by_gdb(maker: Debugger, executable: Path, core: Path, function: str, place:
 
 def _by_lldb(maker: Debugger, executable: Path, core: Path, function: str, save: str) -> str:
     place = f"breakpoint set {lldb_commands.at(function)}"
-    launch = f"process launch -s -i /dev/null -o {core.parent}/output.txt -e /dev/null"
-    lines = [launch, "drive-fix", place, "continue", "thread step-inst", "thread step-inst", f"{save} {core}"]
+    launch = f"process launch -s -i /dev/null -o {OUTPUT} -e /dev/null"
+    lines = [launch, "drive-fix", place, "continue", "thread step-inst", "thread step-inst", f"{save} {core.name}"]
     more = ["--batch", *(part for line in lines for part in ("-o", line))]
     return _make(maker, maker.command(executable, WITHOUT, more=more), core)
 
 
 def _make(maker: Debugger, command: list[str], core: Path) -> str:
-    """Run a debugger that makes a core file; return the end of what it printed.
+    """Run a debugger in the folder of a core file, which it makes; return the end of what it printed.
 
     :raises ProgramError: it takes too long.
     """

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from shlex import quote
 
 from lab.drive import gdb_commands, lldb_commands
 from lab.drive.building import FOLDER
@@ -55,9 +56,9 @@ class Scene:
 
 def arguments(build: Build) -> str:
     """Return the program's command line for a shell, without the program."""
-    words = [str(FOLDER / word[1:]) if word.startswith("@") else word for word in build.program.arguments]
+    words = [quote(str(FOLDER / word[1:])) if word.startswith("@") else word for word in build.program.arguments]
     standard_input = build.program.standard_input
-    words += ["<", str(FOLDER / standard_input) if standard_input else "/dev/null", ">", OUTPUT]
+    words += ["<", quote(str(FOLDER / standard_input)) if standard_input else "/dev/null", ">", OUTPUT]
     return " ".join(words)
 
 

@@ -65,7 +65,7 @@ class Kind(enum.Enum):
             return cls.DIE
         if " hangs: " in failure or "no answer within" in failure:
             return cls.HANG
-        return cls.CONTENTS if what.partition(":")[0] in CONTENTS else cls.PLACE
+        return cls.CONTENTS if what.partition(":")[0] in (*CONTENTS, *COUNTS) else cls.PLACE
 
 
 @dataclass
@@ -258,6 +258,8 @@ def replay(moves: Sequence[Move], scene: Scene, mode: str, differences: Differen
 PLACE = ("live", "exit", "process", "error", "thread", "frames", "end", "stop", "selected", "output")
 CONTENTS = ("locals", "outer", "registers", "heard", "text")
 """Parts that stay different once they are, but do not change where the program goes: the session continues."""
+COUNTS = ("packets", "events")
+"""How often what happened so far, by name.  Only where the plugin sleeps must they be the same."""
 
 
 def difference(move: Move, text: str, state: dict[str, Any], keys: Sequence[str]) -> str:

@@ -69,6 +69,8 @@ class Agreement(NamedTuple):
                 return True
             address = lookup_address(pc, interrupted)
             common = shared[address] or self._learned(Registers(pc, sp, fp), address, level, interrupted)
+            if common is None and self._is_left_to_lldb(address, level):
+                return True
             if common is None or (common.rule.ra_signed and pac_mask is None):
                 return False
             rule, signal, is_sframe = common
@@ -94,6 +96,14 @@ class Agreement(NamedTuple):
                 level += skipped
                 recent.clear()
         return False
+
+    def _is_left_to_lldb(self, address: int, level: int) -> bool:
+        """Return whether a frame and those outside it are LLDB's: far out, in code without unwind data.
+
+        Only LLDB's own frames tell the caller, and to read them, LLDB unwinds all frames inside.  ``_start`` is such
+        code in a program without CFI.
+        """
+        return level >= _FAR and self.shared.is_undescribed(address) and self.callers.knows_function(address)
 
     def _learned(self, frame: Registers, address: int, level: int, interrupted: bool) -> SharedRule | None:
         """Return SFrame's rule for a frame that no CFI describes; ``None``: LLDB has another caller, or may have.

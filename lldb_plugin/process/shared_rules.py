@@ -10,7 +10,8 @@ from typing import Callable, NamedTuple
 
 from sframe_unwind.cfi.agreement import agrees
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.unwind.modules import Found, Modules
+from sframe_unwind.unwind.modules import Found, Modules, NoData
+from sframe_unwind.unwind.modules_by_code import is_untold
 from sframe_unwind.unwind_rule import CFA, UnwindRule
 
 _CACHE_LIMIT = 200_000
@@ -72,6 +73,11 @@ class SharedRules(dict[int, "SharedRule | None"]):
         if not isinstance(found, Found) or self._modules.has_cfi(address) or not self._is_plain(found.rule):
             return None
         return SharedRule(found.rule, found.signal, True)
+
+    def is_undescribed(self, address: int) -> bool:
+        """Return whether neither SFrame nor CFI describes an address, nor is its code to be interpreted."""
+        has_sframe = not isinstance(self._modules.results[address], NoData)
+        return not (has_sframe or self._modules.has_cfi(address) or is_untold(self._modules, address))
 
     def _is_plain(self, rule: UnwindRule) -> bool:
         bases = {part.base for part in rule[:3] if part is not None}

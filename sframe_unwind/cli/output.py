@@ -39,6 +39,14 @@ def _why(target: Path) -> int:
     return errno.EROFS if is_read_only else errno.EACCES
 
 
+def descriptor() -> int | None:
+    """Return the file descriptor of standard output; ``None``: it has none."""
+    try:
+        return sys.stdout.fileno()
+    except (OSError, ValueError):
+        return None
+
+
 def terminal_columns(wide: bool) -> int | None:
     """Return the width of the terminal on standard output; ``None``: lines may have any width.
 

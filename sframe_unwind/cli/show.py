@@ -31,12 +31,15 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from sframe_unwind import __version__, elf
 from sframe_unwind.cli.addresses import Addresses
 from sframe_unwind.cli.file_name import file_name
 from sframe_unwind.cli.file_options import add_debug_arguments, found_files
+from sframe_unwind.cli.in_processes import made_in_order
+from sframe_unwind.cli.numbers import add_jobs
 from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.pager import paged
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
@@ -48,7 +51,6 @@ from sframe_unwind.report import frame_picture
 from sframe_unwind.report.listing import Listing, to_json
 from sframe_unwind.report.listing_text import COLOURED, PLAIN_STYLE, Format, to_text
 from sframe_unwind.report.terminal import printable
-from sframe_unwind.show.by_code import CodeColumns
 from sframe_unwind.show.file import Options, ShownFile
 from sframe_unwind.show.source_lines import SourceLines
 
@@ -86,6 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="auto: at a terminal, without NO_COLOR"
     )
+    add_jobs(parser)
     parser.add_argument("--no-pager", action="store_true", help="do not start a pager at a terminal")
 
 
@@ -136,17 +139,18 @@ def _show(options: argparse.Namespace, file: ShownFile, with_source: str) -> int
     source = None if options.no_source or is_whole else SourceLines(with_source)
     code = None
     if options.code or not (options.no_code or is_whole):
+        from sframe_unwind.show.by_code import CodeColumns  # importing it takes longer than showing a function
+
         try:
             code = CodeColumns(file.binary, file.tables, file.functions, None if is_whole else parts)
         except MissingExtraError:
             if options.code:
                 raise
     shown = Options(source if source is not None and source.exists else None, code)
-    listings = ((part, file.listing(part, shown)) for part in parts)
     if options.html:
-        return max(status, _write_page(options, file, listings))
+        return max(status, _write_page(options, file, ((part, file.listing(part, shown)) for part in parts)))
     if options.json:
-        return max(status, _print_json(options, file, listings, selection))
+        return max(status, _print_json(options, _Printed(file, shown, selection.pictured), parts))
     with paged(not options.no_pager) as is_terminal:
         by_default = is_terminal and not os.environ.get("NO_COLOR")
         colour = options.color == "always" or (options.color == "auto" and by_default)
@@ -155,7 +159,7 @@ def _show(options: argparse.Namespace, file: ShownFile, with_source: str) -> int
             raw=options.bytes,
             marked=frozenset(map(file.shown, selection.marked)),
         )
-        return max(status, _print(form, file, listings, selection))
+        return max(status, _print(form, _Printed(file, shown, selection.pictured), parts, options.jobs))
 
 
 def _selected(options: argparse.Namespace, file: ShownFile) -> tuple[_Selection, int]:
@@ -186,27 +190,47 @@ def _write_page(options: argparse.Namespace, file: ShownFile, listings: Iterator
     def noted() -> Iterator[tuple[CodeRange, Listing]]:
         nonlocal status
         for part, listing in listings:
-            status = max(status, NOT_ALL if listing.differences else DONE)
+            status = max(status, _status(listing))
             yield part, listing
 
     write(options.html, page(options.file, file, noted(), __version__))
     return status
 
 
-def _print_json(
-    options: argparse.Namespace,
-    file: ShownFile,
-    listings: Iterator[tuple[CodeRange, Listing]],
-    selection: _Selection,
-) -> int:
+class _Printed(NamedTuple):
+    """Makes what is printed of a function, with its exit status."""
+
+    file: ShownFile
+    options: Options
+    pictured: Sequence[int]
+    """The addresses at which the frame is drawn."""
+
+    def as_text(self, part: CodeRange, form: Format) -> tuple[str, int]:
+        """Return the text of a function."""
+        listing = self.file.listing(part, self.options)
+        lines = [*to_text(listing, form), *_frames(self.file, part, self.pictured)]
+        return "\n".join(lines) + "\n", _status(listing)
+
+    def as_json(self, part: CodeRange) -> tuple[str, int]:
+        """Return the JSON of a function."""
+        listing = self.file.listing(part, self.options)
+        found = to_json(listing)
+        if frames := [_frame_json(self.file, at) for at in self.pictured if part.start <= at < part.end]:
+            found["frames"] = frames
+        return json.dumps(found), _status(listing)
+
+
+def _status(listing: Listing) -> int:
+    return NOT_ALL if listing.differences else DONE
+
+
+def _print_json(options: argparse.Namespace, printed: _Printed, parts: Sequence[CodeRange]) -> int:
     status, separator = DONE, ""
     sys.stdout.write(f'{{"file": {json.dumps(options.file)}, "functions": [')
-    for part, listing in listings:
-        found = to_json(listing)
-        frames = [_frame_json(file, at) for at in selection.pictured if part.start <= at < part.end]
-        sys.stdout.write(f"{separator}\n{json.dumps({**found, 'frames': frames} if frames else found)}")
+    for text, found in made_in_order(printed.as_json, parts, options.jobs):
+        sys.stdout.write(f"{separator}\n{text}")
         separator = ","
-        status = max(status, NOT_ALL if listing.differences else DONE)
+        status = max(status, found)
     sys.stdout.write("\n]}\n")
     return status
 
@@ -215,18 +239,12 @@ def _frame_json(file: ShownFile, at: int) -> dict[str, object]:
     return {"address": file.shown(at), "pictures": [frame_picture.to_json(one) for one in file.pictures(at)]}
 
 
-def _print(
-    form: Format,
-    file: ShownFile,
-    listings: Iterator[tuple[CodeRange, Listing]],
-    selection: _Selection,
-) -> int:
+def _print(form: Format, printed: _Printed, parts: Sequence[CodeRange], jobs: int) -> int:
     status, separator = DONE, ""
-    for part, listing in listings:
-        lines = [*to_text(listing, form), *_frames(file, part, selection.pictured)]
-        sys.stdout.write(separator + "\n".join(lines) + "\n")
+    for text, found in made_in_order(partial(printed.as_text, form=form), parts, jobs):
+        sys.stdout.write(separator + text)
         separator = "\n"
-        status = max(status, NOT_ALL if listing.differences else DONE)
+        status = max(status, found)
     return status
 
 

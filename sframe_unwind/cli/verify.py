@@ -28,7 +28,7 @@ from sframe_unwind.cli.file_name import file_name
 from sframe_unwind.cli.function_options import add_functions, extents
 from sframe_unwind.cli.guarded import Item, guarded, status_of
 from sframe_unwind.cli.numbers import add_jobs
-from sframe_unwind.cli.output import check_writable, write
+from sframe_unwind.cli.output import check_writable, descriptor, write
 from sframe_unwind.cli.progress import Progress
 from sframe_unwind.cli.status import DONE, NOT_ALL, complain
 from sframe_unwind.report.terminal import printable
@@ -142,7 +142,7 @@ def _answers(
         return
     progress.update(0, len(items), " files")
     answers = in_order(
-        partial(_answer, plan=plan, functions=functions), items, min(jobs, len(items)), _output(), progress.tick
+        partial(_answer, plan=plan, functions=functions), items, min(jobs, len(items)), descriptor(), progress.tick
     )
     for number, (item, found) in enumerate(zip(items, answers), 1):
         yield Failure(item.name, found.why) if isinstance(found, Lost) else found
@@ -151,11 +151,3 @@ def _answers(
 
 def _answer(item: Item, plan: Plan, functions: Sequence[str]) -> Verdict | Failure:
     return guarded(item, lambda item: answer(item, plan, partial(extents, functions=functions)))
-
-
-def _output() -> int | None:
-    """Return the file descriptor of standard output; ``None``: it has none."""
-    try:
-        return sys.stdout.fileno()
-    except (OSError, ValueError):
-        return None

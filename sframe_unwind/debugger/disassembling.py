@@ -82,7 +82,7 @@ def lines(process: ProcessCode, pc: int, view: View, coloured: bool) -> list[str
         relative=False,
         columns=rows.columns,
         data=tuple(rows.data),
-        rows=list(rows.of(view.disassemble(start, end))),
+        parts=list(rows.of(view.disassemble(start, end))),
     )
     marked = frozenset() if view.marked is None else frozenset((view.marked,))
     found = list(to_text(listing, Format(COLOURED if coloured else PLAIN_STYLE, marked=marked)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sframe_unwind.address import find_range
+from sframe_unwind.address import Range, find_range
 from sframe_unwind.elf.constants import SHF_ALLOC, SHF_EXECINSTR, SHF_TLS
 from sframe_unwind.elf.contents import Reader
 
@@ -66,6 +66,10 @@ class Layout:
                 self.code.append((address, address + size))
         self._sections.sort()
         self.code.sort()
+
+    def code_section(self, address: int) -> Range | None:
+        """Return the extent of the code section that contains an address; ``None``: no code section does."""
+        return find_range(self.code, address)
 
     def code_end(self, address: int) -> int | None:
         """Return the end address of the code section that contains an address; ``None``: no code section does."""

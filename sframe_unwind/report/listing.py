@@ -5,8 +5,9 @@ The command line, the debuggers and the HTML page show the same listing as text,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import Any, NamedTuple, Union
 
 from sframe_unwind.report.rule_cells import VALUES, RuleCells
 
@@ -70,6 +71,27 @@ class Row(NamedTuple):
     extra: Extra = PLAIN
 
 
+class Run(NamedTuple):
+    """Consecutive instructions at which no row of a column begins, and which have no :class:`Extra`.
+
+    Most instructions are in runs: an object for each would take longer than disassembling them.
+    """
+
+    addresses: Sequence[int]
+    """As :attr:`Row.address`."""
+    raws: Sequence[bytes]
+    texts: Sequence[str]
+    rules: tuple[RuleCells | None, ...]
+    """The rule of each column, at all of them."""
+
+    def rows(self) -> Iterator[Row]:
+        """Yield a row for each instruction."""
+        return map(Row._make, zip(self.addresses, self.raws, self.texts, repeat(self.rules), repeat(0), repeat(PLAIN)))
+
+
+Part = Union[Row, Run]
+
+
 class Listing(NamedTuple):
     """The listing of one function."""
 
@@ -86,7 +108,22 @@ class Listing(NamedTuple):
     """The titles of the columns of :attr:`Row.rules`."""
     data: tuple[str, ...]
     """For each column, the source of its rules, or the reason why there are none."""
-    rows: Sequence[Row]
+    parts: Sequence[Part]
+    """The rows; those of most instructions are in runs."""
+
+    @property
+    def rows(self) -> Iterator[Row]:
+        """The rows, in order."""
+        for part in self.parts:
+            if isinstance(part, Run):
+                yield from part.rows()
+            else:
+                yield part
+
+    @property
+    def special(self) -> Iterator[Row]:
+        """The rows that are not in runs: no other one has a rule that begins, or a note."""
+        return (part for part in self.parts if isinstance(part, Row))
 
     @property
     def differences(self) -> int:
@@ -95,7 +132,7 @@ class Listing(NamedTuple):
 
     def count(self, kind: str) -> int:
         """Return the number of notes of a kind."""
-        return sum(note.kind == kind for row in self.rows if row.extra is not PLAIN for note in row.extra.notes)
+        return sum(note.kind == kind for row in self.special if row.extra is not PLAIN for note in row.extra.notes)
 
     @property
     def place(self) -> str:

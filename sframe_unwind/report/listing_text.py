@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
-from sframe_unwind.report.listing import DIFFERS, ODD, PLAIN, UNKNOWN, WRONG, Listing, Row, SourceLine
+from sframe_unwind.report.listing import DIFFERS, ODD, PLAIN, UNKNOWN, WRONG, Listing, Row, Run, SourceLine
 from sframe_unwind.report.rule_cells import VALUES, RuleCells
 from sframe_unwind.report.terminal import printable
 
@@ -44,14 +45,13 @@ class Format(NamedTuple):
     """The addresses of instructions that get an arrow."""
 
 
-def to_text(listing: Listing, form: Format = Format()) -> Iterator[str]:  # noqa: B008  # it cannot change
-    """Yield the lines of a listing."""
+def to_text(listing: Listing, form: Format = Format()) -> list[str]:  # noqa: B008  # it cannot change
+    """Return the lines of a listing."""
     style = form.style
     name = printable(listing.name) or f"({printable(listing.section)})"
-    yield f"{style.title}{listing.place} <{name}>, {listing.size} bytes{style.end if style.title else ''}"
-    for title, text in zip(listing.columns, listing.data):
-        yield f"  {title}: {printable(text)}"
-    yield from _Lines(listing, form).all()
+    found = [f"{style.title}{listing.place} <{name}>, {listing.size} bytes{style.end if style.title else ''}"]
+    found += [f"  {title}: {printable(text)}" for title, text in zip(listing.columns, listing.data)]
+    return found + _Lines(listing, form).all()
 
 
 class _Lines:
@@ -60,21 +60,30 @@ class _Lines:
     def __init__(self, listing: Listing, form: Format) -> None:
         self._listing = listing
         self._form = form
-        used = {cells for row in listing.rows if row.begins for cells in row.rules if cells is not None}
-        self._widths = [max([least, *map(len, column)]) for least, column in zip(_LEAST, zip(*used))] or list(_LEAST)
-        self._blank = " " * (sum(self._widths) + len(self._widths) - 1)
+        used = {cells for row in listing.special if row.begins for cells in row.rules if cells is not None}
+        self._widths = (*(max([least, *map(len, column)]) for least, column in zip(_LEAST, zip(*used))),) or _LEAST
+        self._blank = _blank(self._widths)
         self._digits = len(f"{listing.start + listing.size:x}")
         self._raw_width = max((len(row.raw) for row in listing.rows), default=0) * 2 if form.raw else 0
         self._without_rules = _GAP.join([self._blank] * len(listing.columns))
 
-    def all(self) -> Iterator[str]:
-        yield from self._head()
-        marked, digits, blank, form = self._form.marked, self._digits, self._without_rules, self._form
-        for row in self._listing.rows:
-            if row.extra is PLAIN and not row.begins and not form.raw and row.address not in marked:
-                yield f"   {row.address:{digits}x}  {blank}  {row.text or row.raw.hex(' ')}"
+    def all(self) -> list[str]:
+        style, raw_too, marked = self._form
+        found, digits = [*self._head()], self._digits
+        plain = f"   %{digits}x  {self._without_rules}  %s"
+        for part in self._listing.parts:
+            if not isinstance(part, Run):
+                if part.extra is PLAIN and part.text and not raw_too and part.address not in marked:
+                    rules = _margin(style, self._widths, part.rules, begins=part.begins, differs=())
+                    found.append(f"   {part.address:{digits}x}  {rules}  {part.text}".rstrip())
+                else:
+                    found += self._row(part)
+            elif raw_too or not part.texts[0] or not marked.isdisjoint(part.addresses):
+                for row in part.rows():
+                    found += self._row(row)
             else:
-                yield from self._row(row)
+                found += map(plain.__mod__, zip(part.addresses, part.texts))
+        return found
 
     def _head(self) -> Iterator[str]:
         style, width = self._form.style, len(self._blank)
@@ -94,7 +103,7 @@ class _Lines:
         sign = "!" if extra.differs or kinds & {DIFFERS, WRONG} else "?" if UNKNOWN in kinds else " "
         is_marked = row.address in self._form.marked and row.raw
         arrow = f"{sign.strip() or '='}>" if is_marked else f"{sign} "
-        rules = _GAP.join(self._rule(row, number) for number in range(len(row.rules)))
+        rules = _margin(style, self._widths, row.rules, begins=row.begins, differs=extra.differs)
         raw = f"{row.raw.hex():<{self._raw_width}}  " if self._raw_width else ""
         text = row.text or (row.raw.hex(" ") if not raw else "") if row.raw else "(inside this instruction)"
         colour = style.wrong if sign == "!" else ""
@@ -107,17 +116,29 @@ class _Lines:
         for note in extra.notes:
             yield f"{indent}{getattr(style, _NOTE_STYLES[note.kind])}^ {printable(note.text)}{style.end}"
 
-    def _rule(self, row: Row, number: int) -> str:
-        """Return the rule of a column, if it changes at a row."""
-        if not row.begins >> number & 1:
-            return self._blank
-        style, differs = self._form.style, row.extra.differs
-        cells = row.rules[number]
-        parts = []
-        for what, cell, width in zip(VALUES, cells or _NO_RULE, self._widths):
-            colour = style.wrong if what in differs and cells is not None else style.rule
-            parts.append(f"{colour}{cell:<{width}}{style.end}" if colour and cell else f"{cell:<{width}}")
-        return " ".join(parts)
+
+@lru_cache(maxsize=1 << 12)  # most functions have the same rules
+def _margin(
+    style: Style, widths: tuple[int, ...], rules: tuple[RuleCells | None, ...], begins: int, differs: tuple[str, ...]
+) -> str:
+    """Return the columns with the rules that begin at a row."""
+    return _GAP.join(
+        _rule(style, widths, cells, differs) if begins >> number & 1 else _blank(widths)
+        for number, cells in enumerate(rules)
+    )
+
+
+def _rule(style: Style, widths: tuple[int, ...], cells: RuleCells | None, differs: tuple[str, ...]) -> str:
+    """Return the rule of a column."""
+    parts = []
+    for what, cell, width in zip(VALUES, cells or _NO_RULE, widths):
+        colour = style.wrong if what in differs and cells is not None else style.rule
+        parts.append(f"{colour}{cell:<{width}}{style.end}" if colour and cell else f"{cell:<{width}}")
+    return " ".join(parts)
+
+
+def _blank(widths: tuple[int, ...]) -> str:
+    return " " * (sum(widths) + len(widths) - 1)
 
 
 def _source(place: SourceLine) -> str:

@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sframe_unwind.address import find_range
 from sframe_unwind.cfi.rules import NoRule
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.elf import ElfBinary, SectionHeader
 from sframe_unwind.elf.constants import SHF_EXECINSTR
-from sframe_unwind.elf.symbols import Symbols
+from sframe_unwind.elf.symbols import Symbol, Symbols, symbol_text
 from sframe_unwind.errors import FileError
 from sframe_unwind.report.demangle import demangle
 from sframe_unwind.report.frame_picture import Picture, pictures
-from sframe_unwind.report.listing import CODE, DIFFERS, DWARF, ODD, PLAIN, SFRAME, Extra, Listing, Note, Row, SourceLine
+from sframe_unwind.report.listing import (
+    CODE,
+    DIFFERS,
+    DWARF,
+    ODD,
+    PLAIN,
+    SFRAME,
+    Extra,
+    Listing,
+    Note,
+    Part,
+    Row,
+    Run,
+    SourceLine,
+)
 from sframe_unwind.report.rule_cells import VALUES, RuleCells, cell, difference, rule_cells
-from sframe_unwind.show.by_code import CodeColumns, FunctionByCode
-from sframe_unwind.show.code_rows import FunctionRows
 from sframe_unwind.show.functions import Functions
-from sframe_unwind.show.instructions import Instruction, Instructions
+from sframe_unwind.show.instructions import Disassembler, Instruction, Instructions
 from sframe_unwind.show.relocations import CodeFields
 from sframe_unwind.show.source_lines import SourceLines
 from sframe_unwind.show.tables import Column, Rule, Tables
 from sframe_unwind.source.debug_info import Place
 from sframe_unwind.unwind_rule import UnwindRule
 
+if TYPE_CHECKING:
+    # The interpreter of machine code is many modules; without the column of the code, they are not needed.
+    from sframe_unwind.show.by_code import CodeColumns, FunctionByCode
+    from sframe_unwind.show.code_rows import FunctionRows
+
 _CODE_BIT = 4
-_new = tuple.__new__
-"""Makes named tuples without the function that names their fields; see :mod:`sframe_unwind.show.instructions`."""
 
 
 class Options(NamedTuple):
@@ -52,10 +68,12 @@ class ShownFile:
         self.tables = Tables(binary)
         self.functions = Functions(binary, self.tables, symbols)
         self.relative = binary.layout.relocatable
-        self.instructions = Instructions(binary.arch, self._name_shown)
-        self._fields = CodeFields(binary)
+        self.disassembler = Disassembler(binary.arch, self._name_shown)
+        self.fields = CodeFields(binary)
         self._code = sorted(_code(binary, section) for section in binary.sections if section.flags & SHF_EXECINSTR)
         self._cells: dict[Rule, RuleCells] = {}
+        self._whole: tuple[int, int, Symbol | None] = (0, 0, None)
+        """Start and end of the function that is listed, and the symbol that covers all of it."""
         self._offset = 0
         """The number that is added to an address as tools show it, to get the address in the layout."""
 
@@ -68,6 +86,7 @@ class ShownFile:
         if code is None:
             raise FileError(f"{self.functions.shown(part.start)} is in no section with code")
         self._offset = code.start if self.relative else 0
+        self._whole = self.functions.whole(part)
         sframe, dwarf = self.tables.columns(part)
         by_code = options.code.of(part) if options.code is not None else None
         spot = self.binary.layout.spot(part.start)
@@ -79,7 +98,7 @@ class ShownFile:
             relative=self.relative,
             columns=(SFRAME, DWARF) + ((CODE,) if by_code is not None else ()),
             data=(sframe.data, dwarf.data) + ((by_code.data,) if by_code is not None else ()),
-            rows=list(_Rows(self, part, (sframe, dwarf), by_code, options.source).all(code, self._fields)),
+            parts=list(_Rows(self, part, code, columns=(sframe, dwarf), by_code=by_code, source=options.source).all()),
         )
 
     def pictures(self, address: int) -> list[Picture]:
@@ -106,7 +125,11 @@ class ShownFile:
         return self.binary.layout.spot(address).address if self.relative else address
 
     def _name_shown(self, address: int) -> str:
-        return self.functions.name(address + self._offset)
+        at = address + self._offset
+        start, end, symbol = self._whole
+        if symbol is not None and start <= at < end:  # so most jumps
+            return symbol_text(symbol, at - symbol.address)
+        return self.functions.name(at)
 
 
 class _Code(NamedTuple):
@@ -128,69 +151,76 @@ def _code(binary: ElfBinary, section: SectionHeader) -> _Code:
 
 
 class _Rows:
-    """Makes the rows of one listing."""
+    """Makes the rows of one listing.
+
+    :param code: the section with the function.
+    """
 
     def __init__(
         self,
         file: ShownFile,
         part: CodeRange,
+        code: _Code,
         columns: Sequence[Column],
         by_code: FunctionByCode | FunctionRows | None,
         source: SourceLines | None,
     ) -> None:
         self._file = file
         self._part = part
+        self._code = code
         self._columns = columns
         self._by_code = by_code
         self._source = source
+        self._base = base = code.start if file.relative else 0
+        """The address from which the addresses of instructions count."""
+        self._changes = _changes(part, columns)
+        self._labels: Mapping[int, tuple[str, ...]] = file.functions.labels(part)
+        self._relocations = (
+            file.fields.between(code.number, part.start - base, part.end - base) if file.relative else []
+        )
         self._places: tuple[Place, ...] = ()
         self._rules: list[Rule | None] = [None] * len(columns)
         self._cells: tuple[RuleCells | None, ...] = (None,) * (len(columns) + (by_code is not None))
         self._differs: tuple[str, ...] = ()
-        self._labels: Mapping[int, tuple[str, ...]] = file.functions.labels(part)
+        self._has_rows = [any(rule is not None for rule in column.rules) for column in columns]
 
-    def all(self, code: _Code, fields: CodeFields) -> Iterator[Row]:
-        """Yield the rows.
+    def all(self) -> Iterator[Part]:
+        """Yield the rows; those of instructions at which nothing changes are in runs."""
+        base, changes = self._base, self._changes
+        found = self._instructions()
+        done = 0
+        for point in sorted({*changes, *self._labels, *(offset + base for offset, _ in self._relocations)}):
+            number = bisect_right(found.addresses, point - base) - 1
+            if number < 0 or point - base >= found.addresses[number] + len(found.raws[number]):
+                continue  # the disassembler leaves out bytes at the end that are too few for an instruction
+            if number >= done:
+                yield from self._between(found, done, number)
+                yield self._row(found.at(number))
+                done = number + 1
+            if point in changes and point - base > found.addresses[number]:
+                yield self._row(Instruction(point - base, b"", ""))
+        yield from self._between(found, done, len(found.addresses))
 
-        :param code: the section with the function.
-        """
-        file, changes = self._file, self._changes()
-        base = code.start if file.relative else 0
-        starts = sorted(changes)
-        following = 0
-        with_relocations = file.relative
-        quiet = self._source is None and self._by_code is None and not self._labels and not with_relocations
-        for address, raw, text in self._instructions(code, base, starts):
-            at = address + base
-            if quiet and not self._differs and (following == len(starts) or starts[following] >= at + len(raw)):
-                yield _new(Row, (address, raw, text, self._cells, 0, PLAIN))
-                continue
-            relocations = fields.between(code.number, address, address + len(raw)) if with_relocations else ()
-            yield self._row(Instruction(address, raw, text), at, changes.get(at, 0), relocations)
-            while following < len(starts) and starts[following] < at + len(raw):
-                inside = starts[following]
-                following += 1
-                if inside > at:
-                    yield self._row(Instruction(inside - base, b"", ""), inside, changes[inside], ())
+    def _between(self, found: Instructions, first: int, end: int) -> Iterator[Part]:
+        """Yield the rows of instructions where no row begins; they have more to show if the tables differ there."""
+        if self._source is not None or self._by_code is not None or self._differs:
+            yield from (self._row(found.at(number)) for number in range(first, end))
+        elif first < end:
+            inside = slice(first, end)
+            yield Run(found.addresses[inside], found.raws[inside], found.texts[inside], self._cells)
 
-    def _instructions(self, code: _Code, base: int, starts: Sequence[int]) -> Iterator[Instruction]:
-        """Yield the instructions; without a disassembler, pieces of bytes that end where a row begins."""
-        found, (start, end) = self._file.instructions, self._part
-        cuts = [] if found.has_texts else [at for at in starts if at > start]
+    def _instructions(self) -> Instructions:
+        """Return the instructions; without a disassembler, pieces of bytes that end where a row begins."""
+        disassembler, (start, end) = self._file.disassembler, self._part
+        cuts = [] if disassembler.has_texts else sorted(at for at in self._changes if at > start)
+        found = Instructions([], [], [])
         for low, high in zip([start, *cuts], [*cuts, end]):
-            yield from found.of(code.part(low, high), low - base)
-
-    def _changes(self) -> dict[int, int]:
-        """Return the addresses at which rows begin, each with a bit for each column whose row begins there."""
-        start, end = self._part
-        found: dict[int, int] = {}
-        for bit, column in enumerate(self._columns):
-            for at in column.starts:
-                if start <= at < end:
-                    found[at] = found.get(at, 0) | 1 << bit
+            disassembler.append(found, self._code.part(low, high), low - self._base)
         return found
 
-    def _row(self, instruction: Instruction, at: int, begins: int, relocations: tuple[str, ...]) -> Row:
+    def _row(self, instruction: Instruction) -> Row:
+        at = instruction.address + self._base
+        begins = self._changes.get(at, 0)
         notes: list[Note] = []
         if begins:
             notes += self._begun(at, begins)
@@ -202,6 +232,7 @@ class _Rows:
         if self._source is not None and instruction.raw:
             self._places, lines = self._source.change(at, self._places)
         labels = self._labels.get(at, ())
+        relocations = self._relocations_in(instruction) if self._relocations else ()
         differs = self._differs
         if self._by_code is not None and (wrong := self._by_code.wrong(at)):
             differs = tuple(what for what in VALUES if what in differs or what in wrong)
@@ -210,21 +241,26 @@ class _Rows:
             extra = Extra(labels, lines, relocations, tuple(notes), differs)
         return Row(*instruction, rules=self._cells, begins=begins, extra=extra)
 
+    def _relocations_in(self, instruction: Instruction) -> tuple[str, ...]:
+        """Return the relocations of the fields of an instruction."""
+        start, end = instruction.address, instruction.address + len(instruction.raw)
+        first, last = (bisect_left(self._relocations, (at,)) for at in (start, end))
+        return tuple(text for _, text in self._relocations[first:last])
+
     def _begun(self, at: int, begins: int) -> list[Note]:
         """Take the rules of the rows that begin at an address; return the notes about them."""
-        before = list(self._rules)
-        for bit, column in enumerate(self._columns):
-            if begins >> bit & 1:
-                self._rules[bit] = column.at(at)
+        before = self._rules
+        self._rules = [column.at(at) if begins >> bit & 1 else before[bit] for bit, column in enumerate(self._columns)]
         self._cells = (*map(self._file.cells, self._rules), *self._cells[len(self._columns) :])
         sframe, dwarf = self._rules
         self._differs = self._file.tables.differing(sframe, dwarf)
         notes = [Note(DIFFERS, self._difference(what, at)) for what in self._differs]
-        for title, rule, other, previous in ((SFRAME, sframe, dwarf, before[0]), (DWARF, dwarf, sframe, before[1])):
-            is_described = any(found is not None for found in self._columns[title == DWARF].rules)
-            if rule is None and other is not None and is_described and (previous is not None or at == self._part.start):
-                notes.append(Note(ODD, f"{title} has no row from here on"))
-            elif rule is not previous and isinstance(rule, NoRule):
+        for number, (title, rule, other) in enumerate(((SFRAME, sframe, dwarf), (DWARF, dwarf, sframe))):
+            if rule is None:
+                is_end = before[number] is not None or at == self._part.start
+                if other is not None and is_end and self._has_rows[number]:
+                    notes.append(Note(ODD, f"{title} has no row from here on"))
+            elif rule is not before[number] and isinstance(rule, NoRule):
                 notes.append(Note(ODD, f"{title}: {rule.why}"))
         return notes
 
@@ -245,3 +281,13 @@ class _Rows:
             return 0
         self._cells = (*self._cells[:-1], cells)
         return _CODE_BIT
+
+
+def _changes(part: CodeRange, columns: Sequence[Column]) -> dict[int, int]:
+    """Return the addresses at which rows begin, each with a bit for each column whose row begins there."""
+    found: dict[int, int] = {}
+    for bit, column in enumerate(columns):
+        for at in column.starts:
+            if part.start <= at < part.end:
+                found[at] = found.get(at, 0) | 1 << bit
+    return found

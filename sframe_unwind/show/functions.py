@@ -6,12 +6,15 @@ from bisect import bisect_right
 
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.elf import ElfBinary
-from sframe_unwind.elf.symbols import Symbols
+from sframe_unwind.elf.symbols import Symbol, Symbols, symbol_text
 from sframe_unwind.errors import FileError
 from sframe_unwind.show.tables import Tables
 
 _BEYOND = 1 << 64
 """Larger than every address."""
+
+_NOWHERE = (0, 0)
+"""An extent without addresses."""
 
 
 class Functions:
@@ -26,6 +29,8 @@ class Functions:
         self._binary = binary
         self._code_end = binary.layout.code_end
         self.symbols = Symbols([*(binary.symbols if symbols is None else symbols), *binary.stubs])
+        self._named = _NOWHERE
+        """The extent of the section with the address that was named last: most others are in the same one."""
         self._described = sorted(set(tables.ranges()))
 
     def all(self) -> list[CodeRange]:
@@ -87,9 +92,23 @@ class Functions:
     def name(self, address: int) -> str:
         """Return the name of the function at an address, and the offset from its start; empty: no symbol covers it."""
         found = self.symbols.find(address)
-        if found is None or self._code_end(found[0].address) != self._code_end(address):
+        if found is None:
             return ""
-        return self.symbols.name(address) or ""
+        start = found[0].address
+        low, high = self._named
+        if not (low <= start and address < high):
+            low, high = self._named = self._binary.layout.code_section(address) or _NOWHERE
+            other = self._binary.layout.code_section(start) or _NOWHERE
+            if (low, high) != other:
+                return ""
+        return symbol_text(*found)
+
+    def whole(self, part: CodeRange) -> tuple[int, int, Symbol | None]:
+        """Return start and end of a function, and the symbol that covers all of it.
+
+        ``None``: there is no such symbol, or several divide the function.
+        """
+        return part.start, part.end, self.symbols.covering(*part) if self.name(part.start) else None
 
     def shown(self, address: int) -> str:
         """Return an address as text: in an object file, as section and offset."""

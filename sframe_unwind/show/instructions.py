@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Callable, NamedTuple
 
 from sframe_unwind.arch import Arch
@@ -15,10 +14,6 @@ _PIECE = 8
 """Number of bytes in a line without capstone, if instructions of the machine have different sizes."""
 
 
-_new = tuple.__new__
-"""Makes named tuples without the function that names their fields: there are 300,000 of each kind in a C library."""
-
-
 class Instruction(NamedTuple):
     """One instruction."""
 
@@ -28,7 +23,19 @@ class Instruction(NamedTuple):
     """In objdump's notation; empty: there is no disassembler."""
 
 
-class Instructions:
+class Instructions(NamedTuple):
+    """Instructions in columns: there are 300,000 in a C library, too many for an object each."""
+
+    addresses: list[int]
+    raws: list[bytes]
+    texts: list[str]
+
+    def at(self, number: int) -> Instruction:
+        """Return the instruction with a number."""
+        return Instruction(self.addresses[number], self.raws[number], self.texts[number])
+
+
+class Disassembler:
     """Disassembles the code of one machine by capstone; without capstone, there are only the bytes.
 
     :param name_of: names the targets of jumps and calls.
@@ -40,44 +47,45 @@ class Instructions:
         self._name_of = name_of
         self._decoder = _decoder(*self._machine.disassembler, self._machine.att_syntax)
         self._texts: dict[tuple[str, str], str] = {}
+        """The texts of instructions that refer to no address, by capstone's texts."""
 
     @property
     def has_texts(self) -> bool:
         """Whether capstone is installed."""
         return self._decoder is not None
 
-    def of(self, code: bytes, address: int) -> Iterator[Instruction]:
-        """Yield the instructions of a function.  Bytes that are no instruction become ``.byte`` lines."""
+    def append(self, found: Instructions, code: bytes, address: int) -> None:
+        """Append the instructions of a range of code.  Bytes that are no instruction become ``.byte`` lines."""
         if self._decoder is None:
-            yield from self._pieces(code, address)
+            self._append_pieces(found, code, address)
             return
-        texts, written, reference = self._texts, self._machine.objdump_text, self._machine.reference
+        known = self._texts
+        add_address, add_raw, add_text = found.addresses.append, found.raws.append, found.texts.append
         for at, size, mnemonic, operands in self._decoder.disasm_lite(code, address):
-            end = at + size
-            text = texts.get((mnemonic, operands))
-            if text is None:
-                text = written(mnemonic, operands)
-                if "0x" not in text or reference(text, end) is None:
-                    texts[mnemonic, operands] = text
-                else:  # the name depends on the place
-                    text = self._named(text, end)
-            yield _new(Instruction, (at, code[at - address : end - address], text))
+            offset = at - address
+            add_address(at)
+            add_raw(code[offset : offset + size])
+            add_text(known.get((mnemonic, operands)) or self._text(mnemonic, operands, at + size))
 
-    def _named(self, text: str, end: int) -> str:
+    def _text(self, mnemonic: str, operands: str, end: int) -> str:
         """Return an instruction with the name of the address to which it refers, as far as known."""
-        target = self._machine.reference(text, end)
-        assert target is not None
+        text = self._machine.objdump_text(mnemonic, operands)
+        target = self._machine.reference(text, end) if "0x" in text else None
+        if target is None:
+            self._texts[mnemonic, operands] = text
+            return text
         name = self._name_of(target)
         if f"{target:#x}" in text:
             return f"{text} <{name}>" if name else text
         return f"{text}  # {target:#x}" + (f" <{name}>" if name else "")
 
-    def _pieces(self, code: bytes, address: int) -> Iterator[Instruction]:
-        sizes = self._machine.sizes
-        at = 0
+    def _append_pieces(self, found: Instructions, code: bytes, address: int) -> None:
+        sizes, at = self._machine.sizes, 0
         while at < len(code):
             size = sizes(code, at)[0] if self._unit > 1 else _PIECE
-            yield Instruction(address + at, code[at : at + size], "")
+            found.addresses.append(address + at)
+            found.raws.append(code[at : at + size])
+            found.texts.append("")
             at += size
 
 

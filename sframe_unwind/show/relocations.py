@@ -16,8 +16,8 @@ class CodeFields:
         self._names: dict[int, list[str]] = {}
         self._fields: dict[int, list[tuple[int, str]]] = {}
 
-    def between(self, number: int, start: int, end: int) -> tuple[str, ...]:
-        """Return the relocations of fields in a part of a section.
+    def between(self, number: int, start: int, end: int) -> list[tuple[int, str]]:
+        """Return offset and text of the relocations of fields in a part of a section, in order.
 
         :param number: number of the section.
         :param start: offset in the section, in bytes.
@@ -26,8 +26,7 @@ class CodeFields:
         if number not in self._fields:
             self._fields[number] = sorted(self._of(number))
         fields = self._fields[number]
-        first = bisect_left(fields, (start,))
-        return tuple(text for _, text in fields[first : bisect_left(fields, (end,))])
+        return fields[bisect_left(fields, (start,)) : bisect_left(fields, (end,))]
 
     def _of(self, number: int) -> list[tuple[int, str]]:
         binary, found = self._binary, []

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lab.drive import building, corners, cutting, places, session
+from lab.drive import building, corners, cutting, makings, places, session
 from lab.drive.debuggers import DEBUGGERS, WITHOUT
 from lab.drive.dimensions import (
     COMPACT,
@@ -24,6 +24,7 @@ from lab.drive.dimensions import (
     ONE_SFRAME,
     PATCHELF,
     PROMPT,
+    REMOTE,
     ROUND,
     STRIP,
     Corner,
@@ -156,6 +157,7 @@ SAMPLE = (
     ("lldb22", corner(client="batch", place="minidump", position="fixed")),
     ("gdb18", corner(depth="3000", tables=ONE_CFI, linker="lld", program="methods", mode="auto")),
     ("gdb18", corner(place=DISTANT, others=LISTENER, mode="auto")),
+    ("gdb13", corner(place=REMOTE, version=NO_SFRAME, mode="auto")),
     ("gdb18", corner(others=PROMPT, rewritten=PATCHELF, version=NO_SFRAME, mode="auto")),
     ("gdb13", corner(others=LISTENER, rewritten=STRIP, depth="300", mode="auto")),
     ("lldb23", corner(depth="3000", tables=NO_CFI, others=LISTENER, mode="auto")),
@@ -225,7 +227,7 @@ def test_where_cfi_is_missing_a_value_may_be_missing_and_not_wrong(key: str, oth
     moves = session.record(0, scene, 2)
     last = moves[0]
     judge = corners.Judge(
-        corner=chosen, mode="always", lacking=True, terminal=False, knows_sp=True, unknown=making.unknown
+        corner=chosen, mode="always", lacking=True, terminal=False, is_gdb=True, unknown=making.unknown
     )
     changed = {**last.state, key: other(last.state[key])}
     found = judge(last, "", changed)
@@ -233,6 +235,47 @@ def test_where_cfi_is_missing_a_value_may_be_missing_and_not_wrong(key: str, oth
     assert judge.first(last, "", changed) == ("".join(found), "")
     assert bool(said) == any(found)
     assert judge(dataclasses.replace(last), "", last.state) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("debugger", "chosen", "counts"),
+    [
+        ("gdb18", corner(place=REMOTE, version=NO_SFRAME, mode="auto"), "packets"),
+        ("lldb23", corner(version=NO_SFRAME, mode="auto"), "packets"),
+        ("gdb18", corner(client="dap", version=NO_SFRAME, mode="auto"), "events"),
+    ],
+)
+def test_without_sframe_one_packet_or_event_more_is_a_difference(debugger: str, chosen: Corner, counts: str) -> None:
+    making = made(chosen, 0, DEBUGGERS[debugger].is_gdb)
+    scene = corners.CornerScene(DEBUGGERS[debugger], chosen, making, making.file, 0)
+    move, *_ = session.record(0, scene, 1)
+    name = max(move.state[counts], key=move.state[counts].__getitem__)
+    more = {**move.state, counts: {**move.state[counts], name: move.state[counts][name] + 1}}
+    for version, said in ((NO_SFRAME, f"{counts}: "), ("3", "")):
+        judge = corners.Judge(
+            corner={**chosen, "version": version},
+            mode="auto",
+            lacking=False,
+            terminal=False,
+            is_gdb=DEBUGGERS[debugger].is_gdb,
+            unknown=making.unknown,
+        )
+        place, contents = judge(move, move.text, more)
+        assert not place
+        assert contents.startswith(said)
+        assert bool(contents) == bool(said)
+
+
+@pytest.mark.parametrize(("level", "said"), [(0, "registers: rbx = 0x1, now 0x2"), (1, "")])
+def test_frames_outside_code_without_any_data_have_no_registers_to_compare(level: int, said: str) -> None:
+    """Their callers are a guess of the debugger, with and without the plugin."""
+    judge = corners.Judge(
+        corner=corner(tables=ONE_BOTH), mode="auto", lacking=True, terminal=False, is_gdb=True, unknown=((0x10, 0x20),)
+    )
+    frames = [["inner", 0x10, "", 1, "0x7000"], ["outer", 0x40, "", 2, "0x7010"]]
+    states = [{"frames": frames, "registers": [["rbx", value]]} for value in ("0x1", "0x2")]
+    move = session.Move(lines=("up",), full=True, level=level, seconds=0.1, text="", broken="", state=states[0])
+    assert judge(move, "", states[1]) == ("", said)
 
 
 @pytest.mark.parametrize(
@@ -256,10 +299,26 @@ def test_code_without_any_data_ends_what_is_compared() -> None:
     main = next(function for function in cutting.functions(making.file) if function.name == "main")
     start = next(function for function in cutting.functions(making.file) if function.name == "_start")
     judge = corners.Judge(
-        corner=chosen, mode="always", lacking=True, terminal=False, knows_sp=True, unknown=making.unknown
+        corner=chosen, mode="always", lacking=True, terminal=False, is_gdb=True, unknown=making.unknown
     )
     assert not judge._is_unknown(main.start + 1)
     assert judge._is_unknown(start.start + 1)
+
+
+@pytest.mark.parametrize(
+    ("debugger", "place"), [("gdb13", "gcore"), ("gdb18", "kernel"), ("lldb23", "gcore"), ("lldb23", "save-stack")]
+)
+@pytest.mark.usefixtures("fixed_addresses")
+def test_a_core_file_may_be_in_a_folder_with_a_space(
+    debugger: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(makings, "CACHE", tmp_path / "a folder")
+    chosen = corner(place=place)
+    with toolchain_needed():
+        making = made(chosen, 0, DEBUGGERS[debugger].is_gdb)
+    scene = corners.CornerScene(DEBUGGERS[debugger], chosen, making, making.file, 0)
+    first, *_ = session.record(0, scene, 1)
+    assert "main" in [str(frame[0]).partition("(")[0] for frame in first.state["frames"]]
 
 
 def test_a_session_whose_core_takes_too_long_to_make_is_dropped(

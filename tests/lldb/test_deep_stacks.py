@@ -17,8 +17,14 @@ from tests.lldb.driver import IMPORT, batch, call
 SOURCE = Path(__file__).parent / "deep.c"
 SHALLOW, DEEP = 1_000, 20_000
 
-PROGRAMS = {"recursion": (True, False), "main": (False, True), "both": (True, True)}
-"""Which files have SFrame and no CFI: that of the recursion, that of its caller."""
+CFI, SFRAME, NEITHER = "cfi", "sframe", "neither"
+PROGRAMS = {
+    "recursion": (SFRAME, CFI),
+    "main": (CFI, SFRAME),
+    "both": (SFRAME, SFRAME),
+    "below code without data": (SFRAME, NEITHER),
+}
+"""What describes the file of the recursion, and that of its caller; with CFI, there is SFrame, too."""
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +32,9 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Build the programs, and one that is stripped."""
     folder = tmp_path_factory.mktemp("deep")
     objects = {
-        (defines, alone): _object(folder / f"{bool(defines)}-{alone}.o", defines, alone)
+        (defines, data): _object(folder / f"{bool(defines)}-{data}.o", defines, data)
         for defines in ("", "-DRECURSION")
-        for alone in (False, True)
+        for data in (CFI, SFRAME, NEITHER)
     }
     made = {}
     for name, (recursion, main) in PROGRAMS.items():
@@ -40,16 +46,17 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return made
 
 
-def _object(path: Path, defines: str, alone: bool) -> Path:
-    """Compile the source with SFrame.
-
-    :param alone: without CFI.
-    """
+def _object(path: Path, defines: str, data: str) -> Path:
+    """Compile the source with unwind data of one of the kinds."""
     text = path.with_suffix(".s")
     compiler = ["gcc", "-g", "-O1", *filter(None, [defines])]
     subprocess.run([*compiler, "-S", str(SOURCE), "-o", str(text)], check=True, timeout=HANG)
-    if alone:
-        text.write_text(".cfi_sections .sframe\n" + text.read_text(encoding="utf-8"), encoding="utf-8")
+    code = text.read_text(encoding="utf-8")
+    if data == SFRAME:
+        code = ".cfi_sections .sframe\n" + code
+    elif data == NEITHER:
+        code = re.sub(r"\n\t\.cfi_.*", "", code)
+    text.write_text(code, encoding="utf-8")
     assembler = ["gcc", f"-B{tools_for(3)}/", "-Wa,--gsframe", "-c", str(text), "-o", str(path)]
     subprocess.run(assembler, check=True, timeout=HANG)
     return path

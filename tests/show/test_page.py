@@ -172,7 +172,7 @@ def test_many_functions(tmp_path: Path) -> None:
                     relative=False,
                     columns=("SFrame", "DWARF CFI"),
                     data=("", ""),
-                    rows=rows,
+                    parts=rows,
                 ),
             )
             for n in range(20_000)

@@ -84,7 +84,7 @@ class Evaluator(Conditions):
         """The stores, since this was cleared, above the frame and through pointers that the function got."""
         self._return_slot = CFA, machine.ra_slot
         self._unwound = frame.sp, frame.fp, frame.ra
-        self._passing = (*(number for number in machine.followed if number not in machine.preserved), REST, SCATTERED)
+        self._passing = frozenset((*machine.followed, REST, SCATTERED)) - machine.preserved
 
     def apply(self, instruction: Instruction, state: State, pc: int) -> None:
         """Execute an instruction: change the state before it to the state after it."""
@@ -328,9 +328,9 @@ class Evaluator(Conditions):
         the stack pointer that it was entered with: on AMD64, the return address is there, but nobody stores there.
         """
         slots, registers = state.slots, state.registers
-        passed = {registers[number] for number in self._passing if number in registers}.union(slots.values())
-        passed.discard(self._frame.entry_sp)
-        addresses = [value for value in passed if on_stack(value[0]) or self._reaches.is_limited(value)]
+        passed = [value for one, value in registers.items() if value[0] != OTHER_BASE and one in self._passing]
+        own, is_limited = self._frame.entry_sp, self._reaches.is_limited
+        addresses = [one for one in (*passed, *slots.values()) if one != own and (on_stack(one[0]) or is_limited(one))]
         saved = [slot for slot, held in slots.items() if held[0] in self._leaking] if addresses else ()
         for slot in saved:
             if any(self._reaches.overlaps(value, _WORD, slot) for value in addresses):

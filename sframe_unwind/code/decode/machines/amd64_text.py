@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 
-_SIZED = ("pushq", "popq", "callq", "retq", "jmpq", "leaveq")
-_SIZED_WITH_REGISTER = ("mov", "lea", "add", "sub", "and", "or", "xor", "test", "cmp")
+_WITH_REGISTER = ("mov", "lea", "add", "sub", "and", "or", "xor", "test", "cmp")
+_SIZED = {name: name[:-1] for name in ("pushq", "popq", "callq", "retq", "jmpq", "leaveq")}
+_OF_64_BITS = {f"{name}q": name for name in _WITH_REGISTER}
+_OF_FEWER = {f"{name}{size}": name for name in _WITH_REGISTER for size in "lwb"}
 
 
 def objdump_text(mnemonic: str, operands: str) -> str:
     """Return an instruction of capstone in objdump's notation."""
     # objdump omits the size of the operand if a register implies it.
-    if mnemonic in _SIZED or (mnemonic[-1:] == "q" and mnemonic[:-1] in _SIZED_WITH_REGISTER and "%r" in operands):
-        mnemonic = mnemonic[:-1]
-    if mnemonic[-1:] in "lwb" and mnemonic[:-1] in _SIZED_WITH_REGISTER and "%" in operands.rpartition(", ")[2][:1]:
-        mnemonic = mnemonic[:-1]
+    if mnemonic in _SIZED:
+        mnemonic = _SIZED[mnemonic]
+    elif mnemonic in _OF_64_BITS:
+        if "%r" in operands:
+            mnemonic = _OF_64_BITS[mnemonic]
+    elif mnemonic in _OF_FEWER and "%" in operands.rpartition(", ")[2][:1]:
+        mnemonic = _OF_FEWER[mnemonic]
     return f"{mnemonic} {operands.replace(', ', ',')}".rstrip()
 
 
