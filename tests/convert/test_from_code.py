@@ -11,14 +11,15 @@ import pytest
 
 from lab.code.from_code import DIFFERENT, EQUAL, NOT_KNOWN, OTHER_FORM, compared
 from sframe_unwind.cli import main
-from sframe_unwind.convert.from_code import NO_TYPE, functions_by_code, known_functions
+from sframe_unwind.convert.from_code import NO_TYPE
 from sframe_unwind.convert.kinds import CODE, DWARF_AND_CODE
 from sframe_unwind.convert.to_sframe import Wanted, convert_to_sframe
 from sframe_unwind.elf import opened
 from sframe_unwind.sframe.constants import PauthKey
-from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
+from sframe_unwind.unwind_rule import UnwindRule
 from sframe_unwind.verify import Plan, verify
 from tests.abis.debuggers import DEBUGGERS, debugger
+from tests.code.assembled import linked
 from tests.gdb.driver import batch
 from tests.hanging import HANG
 from tests.missing import toolchain_needed
@@ -137,14 +138,6 @@ def test_code_without_a_row_is_named(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["convert", str(program), "-o", str(tmp_path / "copy"), "--from", "code", "--json"]) == 1
     losses = json.loads(capsys.readouterr().out)["losses"]
     assert [(loss["address"], loss["size"]) for loss in losses] == [(start + 8, 3)]  # nothing leads there
-
-
-def linked(source: str, folder: Path) -> Path:
-    """Return a library of an assembly source."""
-    library = folder / "library.so"
-    command = ["gcc", "-shared", "-nostdlib", "-x", "assembler", "-o", str(library), "-"]
-    subprocess.run(command, input=source, text=True, check=True, timeout=HANG)
-    return library
 
 
 def test_the_condition_code_is_no_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -379,64 +372,3 @@ def test_code_whose_symbol_has_no_type(tmp_path: Path, capsys: pytest.CaptureFix
     (loss,) = json.loads(capsys.readouterr().out)["losses"]
     assert (loss["function"], loss["reason"]) == ("entry", NO_TYPE)
     assert {"f", "called"} <= rows_of(copy).keys()
-
-
-LEADS_TO_A_TRAP = """
-    .globl f, quits
-    .type f, @function
-f:  sub $24, %rsp
-    test %edi, %edi
-    je 1f
-    add $24, %rsp
-    ret
-1:  call quits
-    jmp 2f
-    call quits
-2:  ud2
-    .size f, .-f
-    .type quits, @function
-quits:
-    mov $60, %eax
-    syscall
-    hlt
-    .size quits, .-quits
-    """
-
-
-def test_traps_after_calls_that_do_not_return_have_rows(tmp_path: Path) -> None:
-    with opened(linked(LEADS_TO_A_TRAP, tmp_path)) as binary:
-        by_name = {symbol.name: symbol.address for symbol in binary.symbols}
-        found = {one.start: one for one in functions_by_code(binary, known_functions(binary))}[by_name["f"]]
-    rules = [found.rule_at(at) for at in found.instructions]
-    cfa = RegisterRule(7, 32, False)
-    # The second call is never executed; the trap and the jump to it are, if the first call returns after all.
-    assert [None if rule is None else rule.cfa for rule in rules[-4:]] == [cfa, cfa, None, cfa]
-
-
-CASES_WITHOUT_A_LIMIT = """
-    .globl f
-    .type f, @function
-f:  sub $24, %rsp
-    lea table(%rip), %rdx
-    movslq (%rdx,%rdi,4), %rax
-    add %rdx, %rax
-    jmp *%rax
-1:  add $24, %rsp
-    ret
-2:  xor %eax, %eax
-    add $24, %rsp
-    ret
-    .size f, .-f
-    .section .rodata
-    .balign 4
-table:
-    .long 1b - table, 2b - table
-    """
-
-
-def test_cases_of_a_table_without_a_limit_have_rows(tmp_path: Path) -> None:
-    with opened(linked(CASES_WITHOUT_A_LIMIT, tmp_path)) as binary:
-        (found,) = (one for one in functions_by_code(binary, known_functions(binary)) if len(one.instructions) > 5)
-    cfas = [None if rule is None else rule.cfa for rule in map(found.rule_at, found.instructions)]
-    framed, entered = RegisterRule(7, 32, False), RegisterRule(7, 8, False)
-    assert cfas == [entered, *[framed] * 5, entered, framed, framed, entered]

@@ -95,7 +95,7 @@ class _Rules:
         """Return whether rules are looked for in a block: in certain code, in cases of tables, and at traps.
 
         Compilers that know all values of an index do not compare it with a limit.  A table is then read to the first
-        entry that is no address in the function, and nothing else leads to what an entry after its end may name.
+        entry that is no address in the function.  What an entry after its end names is another case, or never executed.
 
         Compilers put a trap, or a jump to one, after a call that does not return.  It is reached if the call returns
         after all, and then in the state that is known.
