@@ -98,8 +98,8 @@ def loaded_image_at(read: ReadMemory, auxv: Mapping[int, int], byteorder: ByteOr
 def _executable_addresses(read: ReadMemory, auxv: Mapping[int, int], byteorder: ByteOrder) -> Iterator[int]:
     """Yield the possible addresses of the executable's ELF header.
 
-    Its program headers usually follow it.  In some copies, and in files of BOLT, they are elsewhere; then PT_PHDR and the
-    first segment tell where the ELF header is.
+    Its program headers usually follow it.  In some copies, and in files of BOLT, they are elsewhere: then PT_PHDR and
+    the first segment tell where the ELF header is.
     """
     headers = auxv.get(AT_PHDR, 0)
     if not headers:
