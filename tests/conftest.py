@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from sframe_unwind import cli
-from tests import schemas, tiers, transcripts
+from tests import examples, schemas, tiers, transcripts
 from tests.abis import summary
 from tests.hanging import WHOLE_TEST
 from tests.missing import fixed_addresses_needed
@@ -33,12 +32,7 @@ for number in (signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, lambda *_: None)
 
-# How long Hypothesis takes depends on what else runs on the machine.  Its examples are the same in each run, so that a
-# test fails only after a change of the code; `pytest --hypothesis-profile new-examples` tries new examples.
-_ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("new-examples", _ANY_MACHINE)
-settings.register_profile("same-examples", _ANY_MACHINE, derandomize=True)
-settings.load_profile("same-examples")
+examples.choose()
 
 # Workers inherit this.  The plugin for time limits reads it before the configuration file.
 os.environ.setdefault("PYTEST_TIMEOUT", f"{WHOLE_TEST:.0f}")

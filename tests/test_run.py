@@ -39,10 +39,21 @@ def test_error(broken): pass
 def test_skipped(number): absent("no such debugger")
 """
 
+DRAWN = """
+import hashlib
+from hypothesis import given, strategies
 
-def run_of(folder: Path, **more: str) -> str:
-    """Return the output of a run of `PROGRAM` in a folder, with the hooks of `tests/conftest.py`."""
-    (folder / "test_some.py").write_text(PROGRAM, encoding="utf-8")
+drawn = []
+
+@given(strategies.integers(), strategies.binary())
+def test_draws(number, data): drawn.append((number, data))
+def test_shows(): raise AssertionError(f"drawn: {len(drawn)} {hashlib.sha256(repr(drawn).encode()).hexdigest()}")
+"""
+
+
+def run_of(folder: Path, program: str = PROGRAM, **more: str) -> str:
+    """Return the output of a run of tests in a folder, with the hooks of `tests/conftest.py`."""
+    (folder / "test_some.py").write_text(program, encoding="utf-8")
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     options = ["-p", "tests.conftest", "-p", "no:cacheprovider", "-q", "-c", folder / "pytest.ini", "--rootdir", folder]
     command = [sys.executable, "-m", "pytest", *map(str, options), str(folder)]
@@ -66,6 +77,18 @@ def test_a_run_ends_with_the_outcomes_and_the_reasons(tmp_path: Path) -> None:
     assert "\n1 passed, 3 failed, 2 skipped\n  skipped 2: no such debugger\n" in said
     assert said.splitlines()[-1].startswith("2 failed, 1 passed, 2 skipped, 1 error in ")
     assert "\n1 passed, 5 failed, 0 skipped\n" in run_of(tmp_path, CI="true")
+
+
+def test_examples_do_not_depend_on_the_modules_that_are_imported(tmp_path: Path) -> None:
+    """Hypothesis would try the numbers in them, and a worker imports more with each test that it runs."""
+    numbers = ", ".join(str(1_000_003 * number) for number in range(1, 40))
+    (tmp_path / "numbers_of_others.py").write_text(f"NUMBERS = [{numbers}]\n", encoding="utf-8")
+    found = [
+        re.findall("^E .*AssertionError: (drawn: 100 [0-9a-f]{64})$", run_of(tmp_path, program), flags=re.MULTILINE)
+        for program in (DRAWN, f"import numbers_of_others\n{DRAWN}")
+    ]
+    assert len(found[0]) == 1
+    assert found[0] == found[1]
 
 
 def test_names_of_tests_become_names_of_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -113,7 +113,9 @@ def test_quick_needs_no_debugger() -> None:
 
 def test_time_limits_only_catch_a_hang() -> None:
     """They come from `tests/hanging.py`; no test compares the time that something takes with a number."""
-    limit = re.compile(r"timeout=\d|\.wait\(\d|mark\.timeout\(\d|^_?\w*(?:SECONDS|TIMEOUT|PATIENCE) = \d", re.MULTILINE)
+    limit = re.compile(
+        r"(?:timeout|seconds)=[1-9]|\.wait\(\d|mark\.timeout\(\d|^_?\w*(?:SECONDS|TIMEOUT|PATIENCE) = \d", re.MULTILINE
+    )
     clock = re.compile(r"assert .*\b(?:monotonic|process_time|perf_counter|time\.time)\(")
     paths = [path for folder in (TESTS, LAB) for path in folder.rglob("*.py") if relative(path) not in MEANT]
     texts = {relative(path): path.read_text(encoding="utf-8") for path in paths}

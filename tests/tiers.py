@@ -77,8 +77,10 @@ WHOLE: Mapping[str, str] = {
 EACH_ONCE = (
     "tests/abis/test_every_instruction.py::test_walk",
     "tests/abis/test_mask_registers.py::test_samples",
+    "tests/abis/test_matrix.py::test_cell",
     "tests/abis/test_remote.py::test_by_memory_alone",
     "tests/abis/test_remote.py::test_with_files",
+    "tests/code/test_stops.py::test_frames_and_steps_are_those_with_cfi",
     "tests/convert/test_strip.py::test_programs_run_after_each_tool",
     "tests/convert/test_to_sframe.py::test_samples_there_and_back",
     "tests/drive/test_drive.py::test_a_session_goes_as_it_does_without_the_plugin",
@@ -88,6 +90,7 @@ EACH_ONCE = (
     "tests/gdb/test_stepping.py::test_whole_program",
     "tests/gdb/test_stepping.py::test_without_cfi_sframe_alone_is_right",
     "tests/lldb/test_backtraces.py::test_samples",
+    "tests/perf/test_undescribed.py::test_stacks_are_those_of_gdb_with_cfi",
     "tests/runtime_code/test_every_instruction.py::test_caller",
 )
 """Functions with so many or so slow tests that `make test` has each value of a parameter, but not each pair."""

@@ -10,9 +10,10 @@ import pytest
 
 from lab.drive import session, variables
 from lab.drive.building import built
-from lab.drive.debuggers import DEBUGGERS, WITHOUT
+from lab.drive.debuggers import DEBUGGERS, MODES, WITHOUT
 from lab.drive.programs import named
 from lab.drive.scene import Scene
+from tests.tiers import OLDER
 
 TRIES = 4
 """Number of seeds to try for a session that always goes the same way without the plugin."""
@@ -26,10 +27,18 @@ SESSIONS = (
 )
 
 
-@pytest.mark.parametrize(("debugger", "name"), SESSIONS)
+CASES = [
+    (debugger, name, modes)
+    for debugger, name in SESSIONS
+    for modes in (["+".join(MODES)] if debugger in OLDER else ["auto+always", "off+fallback"])
+]
+"""The sessions; in the newest debuggers, each twice, with two of the modes."""
+
+
+@pytest.mark.parametrize(("debugger", "name", "modes"), CASES)
 @pytest.mark.usefixtures("fixed_addresses")
-def test_a_session_goes_as_it_does_without_the_plugin(debugger: str, name: str) -> None:
-    _goes_as_without_the_plugin(debugger, name, range(TRIES))
+def test_a_session_goes_as_it_does_without_the_plugin(debugger: str, name: str, modes: str) -> None:
+    _goes_as_without_the_plugin(debugger, name, range(TRIES), modes=modes.split("+"))
 
 
 @pytest.mark.parametrize("debugger", DEBUGGERS)
@@ -51,13 +60,17 @@ def test_stepping_goes_through_the_stubs_of_a_plt(debugger: str, name: str) -> N
 
 
 def _goes_as_without_the_plugin(
-    debugger: str, name: str, seeds: Iterable[int], script: Sequence[Sequence[str]] = ()
+    debugger: str,
+    name: str,
+    seeds: Iterable[int],
+    script: Sequence[Sequence[str]] = (),
+    modes: Sequence[str] = MODES,
 ) -> session.Outcome:
     """Check, and return, the first session that always goes the same way without the plugin."""
     least = 0 if script else 10
     reasons = []
     for seed in seeds:
-        outcome = session.run(seed, DEBUGGERS[debugger], build=named(name), script=script)
+        outcome = session.run(seed, DEBUGGERS[debugger], modes, build=named(name), script=script)
         if not outcome.dropped and outcome.commands > least:
             assert not outcome.failures, f"--seed {seed} --debugger {debugger} --program {name}: {outcome.failures}"
             return outcome

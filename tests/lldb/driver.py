@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sframe_unwind.cli import debugger
 from sframe_unwind.machine.personality import lldb_settings
 from tests.expectations import AGREEMENT
 from tests.hanging import HANG
@@ -38,11 +39,13 @@ class HangError(AssertionError):
 
 
 def environment(lldb: str, **more: str) -> dict[str, str]:
-    """Return the environment for an LLDB: no user's settings, no network."""
-    clean = {**os.environ, "DEBUGINFOD_URLS": NO_SERVER, "LC_ALL": "C.UTF-8", "TERM": "dumb", "NO_COLOR": "1"}
-    # LLDB in Debian 12's packages does not find its own Python module.
-    own = sorted(Path(lldb).resolve().parents[1].glob("lib/python3.*/dist-packages"))
-    return {**clean, **({"PYTHONPATH": str(own[0])} if own else {}), **more}
+    """Return the environment for an LLDB: no user's settings, no network.
+
+    The one of Debian 12 finds its own Python module, and the packages that this needs, as in `sframe-unwind lldb`:
+    whichever Python is the first of PATH.
+    """
+    found = debugger.environment(debugger.LLDB, lldb)
+    return {**found, "DEBUGINFOD_URLS": NO_SERVER, "LC_ALL": "C.UTF-8", "TERM": "dumb", "NO_COLOR": "1", **more}
 
 
 def batch(

@@ -76,7 +76,7 @@ def is_lost_by_lldb(stop: Stop, abi: str) -> bool:
 def test_samples(lldb: str, cell: Cell) -> None:
     stops = [stop for stop in (*STOPS, *WITHOUT_CFI) if is_built(stop, cell.abi, cell.variant)]
     programs = [program(stop, *cell) for stop in stops]
-    answers = call(find(lldb), "backtraces", "collect", seconds=140, programs=programs)
+    answers = call(find(lldb), "backtraces", "collect", programs=programs)
     for stop, hits in paired(stops, answers):
         assert len(hits) == stop.hits
         for answer in hits:
@@ -88,7 +88,7 @@ def test_samples(lldb: str, cell: Cell) -> None:
         assert agreeing <= len(stops) // 4
     if cell in AGAINST_PLAIN:
         fixed_addresses_needed()
-        plain = call(find(lldb), "backtraces", "plain", plugin=False, seconds=140, programs=programs)
+        plain = call(find(lldb), "backtraces", "plain", plugin=False, programs=programs)
         for stop, ours, theirs in paired(stops, answers, plain):
             # The places where other threads are stopped are random.
             assert stop.threads or [answer["off"] for answer in ours] == theirs, stop.name
