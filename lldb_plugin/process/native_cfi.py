@@ -5,8 +5,8 @@ compared with SFrame's one by one, because an LLDB that was built without Zstand
 
 LLDB 22 to 24 look `.debug_frame` up by the function or the symbol that contains the pc, and take the first FDE in its
 range (`RegisterContextUnwind::GetFullUnwindPlanForFrame`, `FuncUnwinders::GetDebugFrameUnwindPlan`).  They search
-`.eh_frame` alone by the pc.  A stripped program has no symbols but those that LLDB makes from `.eh_frame`, and the last of
-these reaches to the end of `.text`.  There, LLDB unwinds by the instructions, or by the frame pointer.
+`.eh_frame` alone by the pc.  A stripped program has no symbols but those that LLDB makes from `.eh_frame`, and the last
+of these reaches to the end of `.text`.  There, LLDB unwinds by the instructions, or by the frame pointer.
 """
 
 from __future__ import annotations
