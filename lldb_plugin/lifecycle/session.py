@@ -44,6 +44,7 @@ class Session:
             modules=known.modules,
             shared=known.shared,
             precedence=known.precedence,
+            native_cfi=known.native_cfi,
             kernel=known.kernel,
         )
 

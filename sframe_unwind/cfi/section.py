@@ -189,7 +189,11 @@ class PlacedCfi(NamedTuple):
 
     def covers(self, pc: int) -> bool:
         """Return whether some FDE contains an address of the process; see :meth:`CfiSection.covers` for exceptions."""
-        return self.section.covers(pc - self.bias & ADDRESS_MASK)
+        return self.find(pc) is not None
+
+    def find(self, pc: int) -> int | None:
+        """Return the offset of the FDE that contains an address of the process; see :meth:`CfiSection.find`."""
+        return self.section.find(pc - self.bias & ADDRESS_MASK)
 
     def extents(self) -> Iterator[Range]:
         """Yield the ranges of the FDEs in the process; see :meth:`CfiSection.extents` for exceptions."""
