@@ -94,7 +94,7 @@ def photograph(picture: Path) -> None:
             command_line(["show", program.name, "--code", "--html", str(page)])
         flags = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=20000")
         place = f"{page.as_uri()}#{quote(WRONG_STUB)}"
-        command = [chromium, *flags, "--window-size=1200,640", f"--user-data-dir={folder}/profile"]
+        command = [chromium, *flags, "--window-size=1360,620", f"--user-data-dir={folder}/profile"]
         subprocess.run([*command, f"--screenshot={picture}", place], check=True, timeout=SECONDS, capture_output=True)
 
 

@@ -208,14 +208,14 @@ class _Printed(NamedTuple):
     def as_text(self, part: CodeRange, form: Format) -> tuple[str, int]:
         """Return the text of a function."""
         listing = self.file.listing(part, self.options)
-        lines = [*to_text(listing, form), *_frames(self.file, part, self.pictured)]
+        lines = [*to_text(listing, form), *_frames(self.file, part, listing, self.pictured)]
         return "\n".join(lines) + "\n", _status(listing)
 
     def as_json(self, part: CodeRange) -> tuple[str, int]:
         """Return the JSON of a function."""
         listing = self.file.listing(part, self.options)
         found = to_json(listing)
-        if frames := [_frame_json(self.file, at) for at in self.pictured if part.start <= at < part.end]:
+        if frames := [_frame_json(self.file, listing, at) for at in self.pictured if part.start <= at < part.end]:
             found["frames"] = frames
         return json.dumps(found), _status(listing)
 
@@ -235,8 +235,9 @@ def _print_json(options: argparse.Namespace, printed: _Printed, parts: Sequence[
     return status
 
 
-def _frame_json(file: ShownFile, at: int) -> dict[str, object]:
-    return {"address": file.shown(at), "pictures": [frame_picture.to_json(one) for one in file.pictures(at)]}
+def _frame_json(file: ShownFile, listing: Listing, at: int) -> dict[str, object]:
+    refuted = listing.refuted(file.shown(at))
+    return {"address": file.shown(at), "pictures": [frame_picture.to_json(one, refuted) for one in file.pictures(at)]}
 
 
 def _print(form: Format, printed: _Printed, parts: Sequence[CodeRange], jobs: int) -> int:
@@ -248,13 +249,14 @@ def _print(form: Format, printed: _Printed, parts: Sequence[CodeRange], jobs: in
     return status
 
 
-def _frames(file: ShownFile, part: CodeRange, pictured: Sequence[int]) -> Iterator[str]:
+def _frames(file: ShownFile, part: CodeRange, listing: Listing, pictured: Sequence[int]) -> Iterator[str]:
     for at in pictured:
         if part.start <= at < part.end:
             found = file.pictures(at)
             name = file.functions.name(at)
             place = f"the frame before {file.functions.shown(at)}" + (f" <{printable(name)}>" if name else "")
             for picture in found:
-                yield from ("", f"{place}, by {' and '.join(picture.tables)}:", *frame_picture.lines(picture))
+                title = frame_picture.heading(place, picture, listing.refuted(file.shown(at)))
+                yield from ("", title, *frame_picture.lines(picture))
             if not found:
                 yield from ("", f"{place}: no rule that computes the CFA from a register")

@@ -23,6 +23,7 @@ from sframe_unwind.report.listing import (
     Extra,
     Listing,
     Note,
+    Refuted,
     Row,
     SourceLine,
 )
@@ -87,7 +88,7 @@ def lines(process: ProcessCode, pc: int, view: View, coloured: bool) -> list[str
     marked = frozenset() if view.marked is None else frozenset((view.marked,))
     found = list(to_text(listing, Format(COLOURED if coloured else PLAIN_STYLE, marked=marked)))
     for picture in frame_picture.pictures(_placed(process, pc), arch) if view.frame is not None else ():
-        found += ["", f"the frame, by {' and '.join(picture.tables)}:", *frame_picture.lines(picture)]
+        found += ["", frame_picture.heading("the frame", picture, listing.refuted(pc)), *frame_picture.lines(picture)]
     return found
 
 
@@ -160,7 +161,7 @@ class _Rows:
         self._before: tuple[UnwindRule | None, ...] = (None, None)
         self._cells: tuple[RuleCells | None, ...] = (None,) * len(self.columns)
         self._line: SourceLine | None = None
-        self._wrong: tuple[str, ...] = ()
+        self._wrong: tuple[Refuted, ...] = ()
 
     @staticmethod
     def _installed() -> bool:
@@ -196,8 +197,8 @@ class _Rows:
         shown = self._values(at, instruction.size, sframe or dwarf or _rule_of_code(self._process, at))
         extra = PLAIN
         if notes or source or shown or differs or self._wrong:
-            marked = tuple(dict.fromkeys((*differs, *self._wrong)))
-            extra = Extra(source=source, notes=tuple(notes), differs=marked, values=shown)
+            marked = tuple(dict.fromkeys((*differs, *(one.what for one in self._wrong))))
+            extra = Extra(source=source, notes=tuple(notes), differs=marked, refuted=self._wrong, values=shown)
         raw = b"\0" * instruction.size  # it is not shown: the debugger's text is
         return Row(address=at, raw=raw, text=printable(instruction.text), rules=self._cells, begins=begins, extra=extra)
 
@@ -220,7 +221,8 @@ class _Rows:
         function = function_at(self._process, found, at)
         if isinstance(function, str):
             return 0
-        judged, wrong = [], []
+        judged = []
+        wrong: list[Refuted] = []
         texts: dict[tuple[str, str], list[str]] = {}
         for title, rule in ((SFRAME, sframe), (DWARF, dwarf)):
             if rule is None or rule.cfa is None:
@@ -228,7 +230,7 @@ class _Rows:
             verdict = function.verdict(at, rule._replace(others=None))
             judged.append((rule_cells(rule, self._arch), verdict.judgements))
             for value in verdict.wrong:
-                wrong.append(value.what)
+                wrong.append(Refuted(title, value.what))
                 texts.setdefault((value.code, value.rule), []).append(title)
         if tuple(wrong) != self._wrong:
             for (code, rule_text), titles in texts.items():

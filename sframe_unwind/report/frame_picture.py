@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 from sframe_unwind.address import WORD_SIZE
 from sframe_unwind.arch import Arch
+from sframe_unwind.report.listing import Refuted
 from sframe_unwind.report.notation import describe_register_rule
+from sframe_unwind.report.rule_cells import VALUE_NAMES, VALUES
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
 
 _SAVED = "saved "
@@ -158,6 +160,20 @@ def lines(picture: Picture) -> list[str]:
     return [line.rstrip() for line in (*found, *(f"{'':>12}{text}" for text in picture.elsewhere))]
 
 
+def heading(place: str, picture: Picture, refuted: Sequence[Refuted]) -> str:
+    """Return the title of a picture, with the values by which it is drawn although the code refutes them.
+
+    :param place: the frame in words.
+    :param refuted: the values that the code refutes, of all tables.
+    """
+    tables = {
+        what: [one.table for one in refuted if one.what == what and one.table in picture.tables] for what in VALUES
+    }
+    wrong = [f"the {VALUE_NAMES[what]} by {' and '.join(by)}" for what, by in tables.items() if by]
+    said = f"; the code refutes {', '.join(wrong)}" if wrong else ""
+    return f"{place}, by {' and '.join(picture.tables)}{said}:"
+
+
 def _offset(name: str, offset: int) -> str:
     return f"{name}{offset:+d}"
 
@@ -168,12 +184,16 @@ def _marks(picture: Picture, low: int, high: int, at: int) -> str:
     return f" <-- {', '.join(found)}" if found else ""
 
 
-def to_json(picture: Picture) -> dict[str, Any]:
-    """Return the JSON object of a picture; addresses are relative to the base register."""
+def to_json(picture: Picture, refuted: Sequence[Refuted] = ()) -> dict[str, Any]:
+    """Return the JSON object of a picture; addresses are relative to the base register.
+
+    :param refuted: the values that the code refutes, of all tables.
+    """
     return {
         "base": picture.base,
         "tables": list(picture.tables),
         "slots": [slot._asdict() for slot in picture.slots],
         "marks": [{"offset": at, "text": text} for at, text in picture.marks],
         "elsewhere": list(picture.elsewhere),
+        "refuted": [one._asdict() for one in refuted if one.table in picture.tables],
     }

@@ -26,6 +26,15 @@ class Note(NamedTuple):
     text: str
 
 
+class Refuted(NamedTuple):
+    """A value of a table that the code refutes at one instruction."""
+
+    table: str
+    """The title of the column."""
+    what: str
+    """One of :data:`VALUES`."""
+
+
 class SourceLine(NamedTuple):
     """A place in the source."""
 
@@ -48,6 +57,8 @@ class Extra(NamedTuple):
     notes: tuple[Note, ...] = ()
     differs: tuple[str, ...] = ()
     """The values, of :data:`VALUES`, in which the tables differ, or that the code refutes in one of them."""
+    refuted: tuple[Refuted, ...] = ()
+    """The values that the code refutes, each with its table."""
     values: tuple[str, ...] = ()
     """The values that the rules give in the frame of a debugger."""
 
@@ -124,6 +135,11 @@ class Listing(NamedTuple):
     def special(self) -> Iterator[Row]:
         """The rows that are not in runs: no other one has a rule that begins, or a note."""
         return (part for part in self.parts if isinstance(part, Row))
+
+    def refuted(self, address: int) -> tuple[Refuted, ...]:
+        """Return the values that the code refutes at the instruction that contains an address."""
+        rows = (row for row in self.special if row.address <= address < row.address + len(row.raw))
+        return next((row.extra.refuted for row in rows), ())
 
     @property
     def differences(self) -> int:

@@ -26,7 +26,8 @@ from sframe_unwind.unwind_rule import CFA, COMPUTED, UNDEFINED, RegisterRule, Un
 
 VALUES = ("cfa", "fp", "ra")
 """The values of a rule in the order of readelf's columns."""
-_NAMES = {"cfa": "CFA", "fp": "frame pointer", "ra": "return address"}
+VALUE_NAMES = {"cfa": "CFA", "fp": "frame pointer", "ra": "return address"}
+"""Their names in words."""
 
 
 class RuleCells(NamedTuple):
@@ -67,7 +68,7 @@ def difference(what: str, sframe: UnwindRule, dwarf: UnwindRule | NoRule, arch: 
 
     :param what: one of :data:`VALUES`.
     """
-    return f"{_NAMES[what]}: {_said(what, sframe, arch)} by SFrame, {_said(what, dwarf, arch)} by DWARF CFI"
+    return f"{VALUE_NAMES[what]}: {_said(what, sframe, arch)} by SFrame, {_said(what, dwarf, arch)} by DWARF CFI"
 
 
 def _said(what: str, rule: UnwindRule | NoRule, arch: Arch) -> str:

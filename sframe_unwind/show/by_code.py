@@ -15,7 +15,7 @@ from sframe_unwind.code.rows.at_address import CodeRows
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.errors import counted as number_of
 from sframe_unwind.report import listing
-from sframe_unwind.report.listing import UNKNOWN, WRONG, Note
+from sframe_unwind.report.listing import UNKNOWN, WRONG, Note, Refuted
 from sframe_unwind.report.rule_cells import VALUES, RuleCells
 from sframe_unwind.show.code_rows import FunctionRows, function_rows
 from sframe_unwind.show.functions import Functions
@@ -57,12 +57,15 @@ class FunctionByCode(NamedTuple):
             ]
         )
 
-    def wrong(self, at: int) -> tuple[str, ...]:
+    def refuted(self, at: int) -> tuple[Refuted, ...]:
         """Return the values that the code refutes at an instruction, in either table."""
-        judged = [found for by_address in self.verdicts.values() if (found := by_address.get(at)) is not None]
-        if all(found.worst is not Judgement.WRONG for found in judged):
-            return ()
-        return tuple(what for what in VALUES if any(getattr(found, what) is Judgement.WRONG for found in judged))
+        return tuple(
+            Refuted(title, what)
+            for table, title in _TABLES.items()
+            if (found := self.verdicts.get(table, {}).get(at)) is not None and found.worst is Judgement.WRONG
+            for what in VALUES
+            if getattr(found, what) is Judgement.WRONG
+        )
 
     def side(self, at: int, what: str) -> str:
         """Return with which of the tables the code agrees about a value, in words."""

@@ -9,7 +9,7 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.code.rows.at_address import CodeRows
 from sframe_unwind.code.rows.function import Basis
-from sframe_unwind.report.listing import Note
+from sframe_unwind.report.listing import Note, Refuted
 from sframe_unwind.report.rule_cells import RuleCells, rule_cells
 
 _NOT_KNOWN = RuleCells("?", "?", "?")
@@ -29,7 +29,7 @@ class FunctionRows(NamedTuple):
         found = self.rows.at(at)
         return _NOT_KNOWN if found is None else rule_cells(found.rule, self.arch)
 
-    def wrong(self, at: int) -> tuple[str, ...]:  # noqa: ARG002
+    def refuted(self, at: int) -> tuple[Refuted, ...]:  # noqa: ARG002
         """Return the values of tables that the code refutes: none."""
         return ()
 

@@ -234,11 +234,13 @@ class _Rows:
         labels = self._labels.get(at, ())
         relocations = self._relocations_in(instruction) if self._relocations else ()
         differs = self._differs
-        if self._by_code is not None and (wrong := self._by_code.wrong(at)):
+        refuted = self._by_code.refuted(at) if self._by_code is not None else ()
+        if refuted:
+            wrong = {one.what for one in refuted}
             differs = tuple(what for what in VALUES if what in differs or what in wrong)
         extra = PLAIN
         if notes or lines or labels or relocations or differs:
-            extra = Extra(labels, lines, relocations, tuple(notes), differs)
+            extra = Extra(labels, lines, relocations, tuple(notes), differs=differs, refuted=refuted)
         return Row(*instruction, rules=self._cells, begins=begins, extra=extra)
 
     def _relocations_in(self, instruction: Instruction) -> tuple[str, ...]:

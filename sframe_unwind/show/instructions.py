@@ -70,7 +70,7 @@ class Disassembler:
     def _text(self, mnemonic: str, operands: str, end: int) -> str:
         """Return an instruction with the name of the address to which it refers, as far as known."""
         text = self._machine.objdump_text(mnemonic, operands)
-        target = self._machine.reference(text, end) if "0x" in text else None
+        target = self._machine.reference(text, end) if "0x" in text or "%rip" in text else None
         if target is None:
             self._texts[mnemonic, operands] = text
             return text

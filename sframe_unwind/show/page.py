@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,7 @@ def _rows(file: ShownFile, part: CodeRange, listing: Listing) -> Iterator[list[A
     bit = 1 << listing.columns.index(DWARF)
     before = listing.start
     for row in listing.rows:
-        more = _more(row)
+        more = _more(row, listing.columns)
         if row.begins & bit and (others := file.others(part.start + row.address - listing.start)):
             more["others"] = others
         if not row.raw:
@@ -86,7 +86,7 @@ def _rows(file: ShownFile, part: CodeRange, listing: Listing) -> Iterator[list[A
         yield [len(row.raw), text, more] if more else [len(row.raw), text]
 
 
-def _more(row: Row) -> dict[str, Any]:
+def _more(row: Row, columns: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if row.begins:
         found["rules"] = {
@@ -99,6 +99,8 @@ def _more(row: Row) -> dict[str, Any]:
         return found
     if extra.differs:
         found["differs"] = [VALUES.index(what) for what in extra.differs]
+    if extra.refuted:
+        found["refuted"] = [[columns.index(one.table), VALUES.index(one.what)] for one in extra.refuted]
     if extra.notes:
         found["notes"] = [[note.kind, printable(note.text)] for note in extra.notes]
     for key, texts in (("labels", extra.labels), ("relocations", extra.relocations)):

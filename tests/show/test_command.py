@@ -136,6 +136,16 @@ def test_json_is_the_listing(capsys: pytest.CaptureFixture[str]) -> None:
     assert [mark["text"] for mark in frame["pictures"][0]["marks"]] == ["CFA by SFrame", "CFA by DWARF CFI", "rsp"]
 
 
+def test_picture_by_a_rule_that_the_code_refutes_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    package_needed("pyvex")
+    program, stub = found_stub()
+    title = next(line for line in shown(capsys, 1, program, "--at", f"{stub:#x}") if line.startswith("the frame"))
+    assert title.endswith("@plt>, by SFrame and DWARF CFI; the code refutes the CFA by SFrame:")
+    assert main(["show", str(program), "--json", "--at", f"{stub:#x}"]) == 1
+    (frame,) = json.loads(capsys.readouterr().out)["functions"][0]["frames"]
+    assert [picture["refuted"] for picture in frame["pictures"]] == [[{"table": "SFrame", "what": "cfa"}]]
+
+
 def rules_at_each(capsys: pytest.CaptureFixture[str], column: str, *arguments: object) -> dict[int, dict[str, str]]:
     """Return the rule of a column at each instruction of a function."""
     assert main(["show", *map(str, arguments), "--json"]) == 0

@@ -76,7 +76,8 @@ def test_wrong_row_is_found_by_a_click(plt: Path) -> None:
     assert "by the code, CFA = rsp + 8; SFrame says rsp + 16" in found["lines"]
     assert re.match(r"0x[0-9a-f]+rsp\+16 +u +c-8 +rsp\+8 +u +c-8 +rsp\+8 +u +c-8 +jmp", found["lines"][0])
     assert found["figures"] == 2
-    assert "SFrame: CFA rsp+16, FP u, RA c-8" in found["frame"]
+    assert "SFrame: CFA rsp+16, FP u, RA c-8; the code refutes CFA" in found["frame"]
+    assert found["frame"].count("refutes") == 1
     assert found["hash"] == "#" + found["first"].replace("@", "%40")
     assert "SFrame: FDE 2 with 1 row, repeats every 8 bytes" in found["origins"]
 

@@ -79,6 +79,8 @@ class CodeImage:
         self.plts = plts
         self.entry_point = entry_point
         """The address at which the program starts, without a caller."""
+        self.relative = False
+        """The sections have no addresses yet, as in an object file: tools show offsets in them."""
         self.reachable = Addresses()
         """Addresses of functions that other files can call, and of code that data points to."""
         self.interposable = Addresses()

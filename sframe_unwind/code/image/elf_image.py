@@ -75,6 +75,7 @@ def image_of(binary: ElfBinary, machine: Machine) -> CodeImage:
         plts=plts,
         entry_point=entry_point,
     )
+    image.relative = binary.layout.relocatable
     reachable = chain(pointers.found, _global_functions(binary), _in_arrays(binary))
     image.reachable = Addresses(filter(image.is_code, reachable))
     if binary.is_object:

@@ -52,10 +52,14 @@ class Explanation(NamedTuple):
 
 
 class Explainer:
-    """Explains the findings in the functions of one file."""
+    """Explains the findings in the functions of one file.
 
-    def __init__(self, interpreter: Interpreter) -> None:
+    :param relative: instructions refer to offsets in sections, as in the listing of an object file.
+    """
+
+    def __init__(self, interpreter: Interpreter, relative: bool = False) -> None:
         self._interpreter = interpreter
+        self._relative = relative
         self._frame = interpreter.frame
         self._arch = interpreter.machine.arch
         self._disassembler = Disassembler(interpreter.machine)
@@ -205,7 +209,18 @@ class Explainer:
     def _text(self, address: int) -> str:
         sweep = self._interpreter.sweep_at(address)
         instruction = sweep.instruction(address)
-        return self._disassembler.text(sweep.bytes_at(address, instruction.size), address)
+        text = self._disassembler.text(sweep.bytes_at(address, instruction.size), address)
+        return self._with_offset(text, address + instruction.size) if self._relative else text
+
+    def _with_offset(self, text: str, end: int) -> str:
+        """Return an instruction with the offset of its target in the target's section, in place of the address.
+
+        :param end: address after the instruction.
+        """
+        target = self._interpreter.machine.reference(text, end)
+        if target is None or (section := self._interpreter.image.section(target)) is None:
+            return text
+        return text.replace(f"{target:#x}", f"{target - section.start:#x}")
 
 
 def vector_lengths(count: int) -> str:

@@ -36,7 +36,7 @@ class TableJudge:
         self.interpreter = interpreter
         self.tables = tables
         self._judge = Judge(interpreter.frame)
-        self._explainer = Explainer(interpreter)
+        self._explainer = Explainer(interpreter, interpreter.image.relative)
 
     def rows(self, function: CodeRange) -> dict[str, Rows]:
         """Return the rows of a function, by table."""

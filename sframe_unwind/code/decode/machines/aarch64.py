@@ -36,6 +36,7 @@ from sframe_unwind.code.decode.machines.base import (
     jump,
     named,
     signed,
+    small_address,
     trap,
     writing,
 )
@@ -280,10 +281,15 @@ def _objdump_text(mnemonic: str, operands: str) -> str:
     plain, bracket, address = operands.partition("[")
     address = _HEXADECIMAL.sub(lambda found: str(int(found[0], 16)), address)
     plain = _NEGATIVE.sub(lambda found: str(signed(int(found[0], 16), 64)), plain)
+    if not bracket and _RELATIVE.match(mnemonic):
+        others, mark, target = plain.rpartition("#")
+        plain = f"{others}{mark}{small_address(target)}"
     return f"{mnemonic} {plain}{bracket}{address}".rstrip()
 
 
-_TARGET = re.compile(r"(?:b|bl|bc?\.\w+|cbn?z|tbn?z|adrp?|ldr) [^\[]*#?0x([0-9a-f]+)$")
+_RELATIVE = re.compile(r"(?:b|bl|bc?\.\w+|cbn?z|tbn?z|adrp?|ldr|ldrsw|prfm)$")
+"""The mnemonics of instructions whose last operand can be an address relative to their own."""
+_TARGET = re.compile(_RELATIVE.pattern[:-1] + r" [^\[]*#?0x([0-9a-f]+)$")
 
 
 def _reference(text: str, _end: int) -> int | None:

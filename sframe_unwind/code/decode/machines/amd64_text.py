@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from sframe_unwind.code.decode.machines.base import small_address
+
 _WITH_REGISTER = ("mov", "lea", "add", "sub", "and", "or", "xor", "test", "cmp")
 _SIZED = {name: name[:-1] for name in ("pushq", "popq", "callq", "retq", "jmpq", "leaveq")}
 _OF_64_BITS = {f"{name}q": name for name in _WITH_REGISTER}
@@ -20,11 +22,13 @@ def objdump_text(mnemonic: str, operands: str) -> str:
             mnemonic = _OF_64_BITS[mnemonic]
     elif mnemonic in _OF_FEWER and "%" in operands.rpartition(", ")[2][:1]:
         mnemonic = _OF_FEWER[mnemonic]
-    return f"{mnemonic} {operands.replace(', ', ',')}".rstrip()
+    # An operand without $, % and * is the target of a jump.
+    return f"{mnemonic} {small_address(operands).replace(', ', ',')}".rstrip()
 
 
 _TARGET = re.compile(r"(?:^|\s)(?:j\w+|callq?|loop\w*|xbegin) 0x([0-9a-f]+)$")
-_RELATIVE = re.compile(r"(-?)0x([0-9a-f]+)\(%rip\)")
+_RELATIVE = re.compile(r"(-?)(?:0x)?([0-9a-f]*)\(%rip\)")
+"""Capstone leaves out a displacement of 0, and writes those below 10 without ``0x``."""
 
 
 def reference(text: str, end: int) -> int | None:
@@ -34,7 +38,7 @@ def reference(text: str, end: int) -> int | None:
     """
     if "(%rip)" in text:
         relative = _RELATIVE.search(text)
-        return None if relative is None else end + int(relative[1] + relative[2], 16)
+        return None if relative is None else end + int(f"{relative[1]}{relative[2] or 0}", 16)
     if "%" in text or "$" in text or "(" in text:  # most instructions
         return None
     target = _TARGET.search(text)

@@ -236,6 +236,11 @@ def signed(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
+def small_address(text: str) -> str:
+    """Return an address in capstone's notation with ``0x``, which capstone leaves out of addresses below 10."""
+    return f"0x{text}" if len(text) == 1 and text.isdecimal() else text
+
+
 def jump(size: int, offset: int) -> Instruction:
     """Return an unconditional jump.
 

@@ -32,6 +32,7 @@ from sframe_unwind.code.decode.machines.base import (
     jump,
     named,
     signed,
+    small_address,
     trap,
     writing,
 )
@@ -176,14 +177,23 @@ def _is_padding(raw: bytes) -> bool:
     return raw in _PADDING or raw[:1] == b"\0" or (raw[:1] == b"\x07" and len(raw) > 1 and raw[1] < 0x10)
 
 
+_RELATIVE = re.compile(
+    r"j|br[acx]|larl$|c(?:l?g?)[ri]j|(?:l|lg|lgf|llgf|lh|lgh|llh|llgh|st|stg|sth|ex|pfd|c|cg|cgf|cl|clg|clgf|ch|cgh|clh|clgh)rl$"
+)
+"""The mnemonics of instructions whose last operand is an address relative to their own."""
+
+
 def _objdump_text(mnemonic: str, operands: str) -> str:
-    # objdump writes decimal numbers, except for addresses.
-    if not mnemonic.startswith(("j", "br", "larl")):
-        operands = _HEXADECIMAL.sub(lambda found: str(int(found[0], 16)), operands)
-    return f"{mnemonic} {operands.replace(', ', ',')}".rstrip()
+    # objdump writes decimal numbers, except for addresses; capstone writes those below 10 without 0x.
+    operands = operands.replace(", ", ",")
+    others, comma, address = operands.rpartition(",")
+    if not _RELATIVE.match(mnemonic) or address.startswith("%"):
+        others, comma, address = operands, "", ""
+    others = _HEXADECIMAL.sub(lambda found: str(int(found[0], 16)), others)
+    return f"{mnemonic} {others}{comma}{small_address(address)}".rstrip()
 
 
-_TARGET = re.compile(r"(?:j|br|larl)\S* (?:.*,)?0x([0-9a-f]+)$")
+_TARGET = re.compile(r"(?:.*[ ,])0x([0-9a-f]+)$")
 
 
 def _reference(text: str, _end: int) -> int | None:

@@ -1,0 +1,135 @@
+"""Instructions in `show` name the addresses to which they refer, as objdump does."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind.cli import main
+from tests.elf.objects import run, tools_for
+from tests.hanging import HANG
+from tests.missing import package_needed, toolchain_needed
+
+NEAR = {
+    "amd64": """
+        jmp 1f
+    1:  call 2f
+    2:  lea (%rip), %rax
+        lea 8(%rip), %rax
+        lea -4(%rip), %rax
+        mov f(%rip), %rax
+        jmp *4(%rip)
+        loop f
+        movl $5, 4(%rip)
+        push 4(%rip)
+        mov $5, %eax
+        jmp f
+    """,
+    "aarch64": """
+        b 1f
+    1:  bl 2f
+    2:  cbz x0, f
+        tbz w0, #3, 2b
+        adr x0, f
+        ldr x0, f
+        b.eq f
+        ldr d0, 2b
+        ldrsw x3, 2b
+        prfm pldl1keep, 2b
+        ldr x1, [x2, #8]
+        mov x1, #8
+    """,
+    "s390x": """
+        j 1f
+    1:  brasl %r14, f
+        jnle f
+        brcl 0, f
+        pfdrl 1, f
+        .irp name, larl, lrl, lgrl, lgfrl, llgfrl, lhrl, lghrl, llhrl, llghrl, strl, stgrl, sthrl, exrl
+        \\name %r1, f
+        .endr
+        .irp name, crl, cgrl, cgfrl, clrl, clgrl, clgfrl, chrl, cghrl, clhrl, clghrl, brct, brctg, brcth, bras
+        \\name %r1, f
+        .endr
+        .irp name, crje, cgrje, clrjh, clgrjl, brxh, brxhg, brxle, brxlg
+        \\name %r1, %r2, f
+        .endr
+        .irp name, cije, cgijne, clije, clgijhe
+        \\name %r1, 32, f
+        .endr
+        srl %r1, 32
+        br %r14
+        basr %r14, %r1
+        lgfi %r1, 4096
+    """,
+}
+"""Functions whose instructions refer to addresses below 10, which capstone writes without ``0x``, and to others."""
+JUMP = """
+f:  .cfi_startproc
+    push %rbp
+    .cfi_def_cfa_offset 16
+    .cfi_offset rbp, -16
+    mov %rsp, %rbp
+    .cfi_def_cfa_register rbp
+    test %edi, %edi
+    jne 1f
+    jmp 1f
+    nop
+1:  mov %rax, %rbp
+    loop 1b
+    pop %rbp
+    .cfi_def_cfa rsp, 8
+    ret
+    .cfi_endproc
+    .size f, .-f
+"""
+
+
+def assembled(tmp_path: Path, abi: str, source: str) -> Path:
+    """Return an object file whose code begins with another section."""
+    written, path = tmp_path / "near.s", tmp_path / "near.o"
+    written.write_text(f'.section .text.other,"ax"\n.skip 64\n.text\n.type f, %function\n{source}\n', encoding="utf-8")
+    with toolchain_needed():
+        flags = ["-march=z14"] if abi == "s390x" else []
+        run(tools_for(abi, 3) / "as", *flags, "--gsframe", written, "-o", path)
+    return path
+
+
+def texts(path: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> dict[int, str]:
+    """Return the instructions of the function by offset."""
+    assert main(["show", str(path), "f", "--json", *flags]) in (0, 1)
+    (function,) = json.loads(capsys.readouterr().out)["functions"]
+    return {row["address"]: row["text"] for row in function["rows"]}
+
+
+@pytest.mark.parametrize("abi", NEAR)
+def test_targets_are_named_as_by_objdump(abi: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    package_needed("capstone")
+    path = assembled(tmp_path, abi, f"f: .cfi_startproc\n{NEAR[abi]}\n.cfi_endproc\n.size f, .-f")
+    command = [str(tools_for(abi, 3) / "objdump"), "-d", "--no-show-raw-insn", "-j", ".text", str(path)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=HANG).stdout
+    expected = {int(at, 16): text for at, text in re.findall(r"^ +([0-9a-f]+):\t(.*)$", printed, re.MULTILINE)}
+    found = texts(path, capsys, "--no-code")
+
+    def names(texts: dict[int, str]) -> dict[int, list[str]]:
+        return {at: re.findall(r"<(.*)>", texts[at]) for at in found}
+
+    assert names(found) == names(expected)
+    assert sum(map(len, names(found).values())) >= 9
+
+
+def test_instruction_in_a_sentence_is_that_of_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In an object file, both have the offset in the section, and not the address that this project gives the code."""
+    package_needed("pyvex")
+    path = assembled(tmp_path, "amd64", JUMP)
+    (jump,) = {text.partition(" <")[0] for text in texts(path, capsys).values() if text.startswith("jmp")}
+    assert main(["verify", "--against", "code", str(path)]) == 1
+    said = re.findall(r"since `(jmp .*?)` at \.text\+", capsys.readouterr().out)
+    assert main(["show", str(path), "f"]) == 1
+    said += re.findall(r"since `(jmp .*?)` at \.text\+", capsys.readouterr().out)
+    assert len(said) >= 2
+    assert set(said) == {jump}
