@@ -23,6 +23,7 @@ from sframe_unwind.code.interpret.values import (
     ALTERED_BASE,
     CFA,
     ENTRY,
+    JUMP_ENTRY,
     OTHER,
     RETURN_ADDRESS,
     RETURN_BASE,
@@ -121,7 +122,7 @@ class Frame:
                 *(self.entry_fp[0], self.return_address[0]),
             )
         )
-        self._followed = self._tracked.union(ENTRY + number for number in self.also)
+        self._followed = self._tracked.union((JUMP_ENTRY,), (ENTRY + number for number in self.also))
 
     def is_tracked(self, base: int) -> bool:
         """Return whether a value with this base may be a value of interest, or the address at which one is saved."""
@@ -130,6 +131,7 @@ class Frame:
     def is_followed(self, base: int) -> bool:
         """Return whether a slot in which a value with this base is saved is kept in the state.
 
+        Code without optimisation also keeps the targets of jumps by tables in its frame.
         Of the further registers (``also``), only unchanged copies are of interest, not values computed from them.
         """
         return base in self._followed or base >= SYMBOL

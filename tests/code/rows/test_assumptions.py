@@ -87,6 +87,13 @@ def test_cases_of_a_table_without_a_limit_have_rows(tmp_path: Path) -> None:
     assert cfas(source, tmp_path) == [ENTERED, *[FRAMED] * 5, ENTERED, FRAMED, FRAMED, ENTERED]
 
 
+def test_the_target_of_a_jump_may_be_kept_in_the_frame(tmp_path: Path) -> None:
+    """Clang without optimisation puts all computed jumps of a function in one place."""
+    kept = JUMP.format("first").replace("jmp *%rax", "mov %rax, (%rsp); mov (%rsp), %rcx; jmp *%rcx")
+    source = FUNCTION.format(code=f"{kept} 1: {RETURN} 2: xor %eax, %eax; {RETURN}", entries="1b - first, 2b - first")
+    assert cfas(source, tmp_path)[-5:] == [FRAMED, ENTERED, FRAMED, FRAMED, ENTERED]
+
+
 def test_a_case_with_the_frames_of_two_tables_has_no_row(tmp_path: Path) -> None:
     """Both tables are read beyond their ends, and the first one seems to have the case of the second."""
     before = [ENTERED, *[FRAMED] * 5, *[DEEPER] * 4]
