@@ -89,6 +89,18 @@ pointer_to_stores: .quad helper_stores
     push %rbx; .cfi_adjust_cfa_offset 8; push %rdi; .cfi_adjust_cfa_offset 8
     pop %rbx; .cfi_adjust_cfa_offset -8; pop %rax; .cfi_adjust_cfa_offset -8; ret
     end helper_restores_another
+    function helper_may_leave
+    cmp $1,%rdi; je 1f; ret
+1:  mov (%rdi),%rbx; mov 8(%rdi),%rdx; mov 16(%rdi),%rsp; .cfi_undefined %rip; jmp *%rdx
+    end helper_may_leave
+    function helper_leaves_and_returns
+    mov %rsp,stack_in_memory(%rip); xor %ebx,%ebx; mov stack_in_memory(%rip),%rsp; jmp *pointer_to_keeps(%rip)
+    end helper_leaves_and_returns
+    .data
+    .balign 8
+stack_in_memory: .quad 0
+pointer_to_keeps: .quad helper_keeps
+    .text
 """,
     "aarch64": """
     .arch armv8.6-a+sve+memtag

@@ -80,10 +80,10 @@ class Evaluator(Conditions):
         such a register was the address from which it, the frame pointer or the return address was restored."""
         self.has_replaced = False
         """Whether, since this was cleared, a value was stored over the return address."""
+        self.exposes_frame = False  # whether, since this was cleared, an address in the frame was stored outside of it
         self.written: set[Written] = set()
         """The stores, since this was cleared, above the frame and through pointers that the function got."""
-        self._return_slot = CFA, machine.ra_slot
-        self._unwound = frame.sp, frame.fp, frame.ra
+        self._return_slot, self._unwound = (CFA, machine.ra_slot), (frame.sp, frame.fp, frame.ra)
         self._passing = (*(number for number in machine.followed if number not in machine.preserved), REST, SCATTERED)
 
     def apply(self, instruction: Instruction, state: State, pc: int) -> None:
@@ -185,7 +185,7 @@ class Evaluator(Conditions):
         """Return a name for a new value of the stack pointer; make the state forget an older value with that name."""
         fresh = displaced(pc) if value[0] in (STACK_BASE, OTHER_BASE) else lost(pc)
         bounds, reaches = self._bounds, self._reaches
-        top = bounds.of(value)
+        top = OTHER if value == OTHER else bounds.of(value)  # outside of the frame: at or below no address in it
         for register, known in list(state.registers.items()):
             state.registers[register] = bounds.without(fresh[0], reaches.without(fresh[0], known))
         for slot, known in list(state.slots.items()):
@@ -220,6 +220,7 @@ class Evaluator(Conditions):
 
         A store of unknown size is assumed to end within the object at its address, as a store with an index is.
         """
+        self.exposes_frame |= self._may_be_address(value)
         if expression == ANYTHING:
             state.leaked = True
         elif not (on_stack(address[0]) or has_reach(address)):
@@ -259,6 +260,7 @@ class Evaluator(Conditions):
         if value[0] in self._leaking:
             state.leaked |= is_open(base) or not (on_stack(base) or base == STACK_BASE)
         if not on_stack(base):
+            self.exposes_frame |= self._may_be_address(value)
             return
         state.moved |= is_scaled(base)
         if slots and (size != _WORD or offset % _WORD):
