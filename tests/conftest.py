@@ -33,9 +33,12 @@ for number in (signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, lambda *_: None)
 
-# How long Hypothesis takes depends on what else runs on the machine.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any machine")
+# How long Hypothesis takes depends on what else runs on the machine.  Its examples are the same in each run, so that a
+# test fails only after a change of the code; `pytest --hypothesis-profile new-examples` tries new examples.
+_ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("new-examples", _ANY_MACHINE)
+settings.register_profile("same-examples", _ANY_MACHINE, derandomize=True)
+settings.load_profile("same-examples")
 
 # Workers inherit this.  The plugin for time limits reads it before the configuration file.
 os.environ.setdefault("PYTEST_TIMEOUT", f"{WHOLE_TEST:.0f}")

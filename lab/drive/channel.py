@@ -97,7 +97,7 @@ class Channel:
         return shown, {**told, **self._counts()}
 
     def _counts(self) -> dict[str, dict[str, int]]:
-        """Return, for the state, how often what was counted has occurred so far, by its name."""
+        """Return counts that belong to the state: for each kind of thing counted, the number of each name so far."""
         return {"packets": packets.counted(self.folder)}
 
     def _give(self, lines: Sequence[str], asked: str, seconds: float) -> str:

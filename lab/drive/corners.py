@@ -217,16 +217,16 @@ def _compare(
         if again and _place(again)[0] <= _place(failure)[0]:  # else it varies only after what went wrong
             outcome.dropped = f"not reproducible without the plugin: {again}; with it: {failure}"
             return
+    may_pass = not debugger.is_gdb and Kind.of(failure) in (Kind.PLACE, Kind.CONTENTS)
+    if may_pass and not all(replay(moved, own, mode, judge)[0] for _ in range(WITNESSES)):
+        outcome.unsteady[mode] = failure
+        return
     if lacking:
         alone, _ = replay(moved, own, WITHOUT, judge.first if Kind.of(failure) is Kind.CONTENTS else judge)
         if alone and _place(alone) <= _place(failure):
             outcome.alone[mode] = f"{failure}; alone: {alone}"
             return
-    may_pass = not debugger.is_gdb and Kind.of(failure) in (Kind.PLACE, Kind.CONTENTS)
-    if may_pass and not all(replay(moved, own, mode, judge)[0] for _ in range(WITNESSES)):
-        outcome.unsteady[mode] = failure
-    else:
-        outcome.failures[mode] = failure
+    outcome.failures[mode] = failure
 
 
 def met(outcomes: Iterable[Outcome], debugger: Debugger, wanted: Corner) -> Iterator[str]:

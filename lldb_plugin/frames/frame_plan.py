@@ -48,7 +48,7 @@ def walk(process: Process, native: NativeStack, settings: Settings, limit: int =
     """
     read_word = WordReader(ReadAhead(process.read), process.arch.byteorder)
     kernel = process.kernel_at(native.innermost.pc)
-    left = process.native_cfi.covers if settings.mode == FALLBACK else None
+    left = process.modules.has_cfi if settings.mode == FALLBACK else None
     switches = kernel.leaves_stack if kernel is not None else None
     better = process.precedence.prefers_cfi if settings.decides else None
     return Walk(

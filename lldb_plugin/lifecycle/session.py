@@ -44,7 +44,6 @@ class Session:
             modules=known.modules,
             shared=known.shared,
             precedence=known.precedence,
-            native_cfi=known.native_cfi,
             kernel=known.kernel,
         )
 

@@ -19,7 +19,6 @@ from lldb_plugin.process import places
 from lldb_plugin.process.differences import Comparison, Differences, tolerated
 from lldb_plugin.process.memory import reader
 from lldb_plugin.process.modules import describe, header_section_of
-from lldb_plugin.process.native_cfi import DebugFrames, NativeCfi, debug_frames_of
 from lldb_plugin.process.registers import pac_mask_of
 from lldb_plugin.process.runtime_code import registers_code, run_time_code
 from lldb_plugin.process.shared_rules import SharedRules
@@ -56,7 +55,6 @@ class _Loaded(NamedTuple):
     module_or_none: Module | None
     """``None``: it has no code in memory."""
     comparison: Comparison | None
-    debug_frames: DebugFrames | None
 
 
 class LoadedModules:
@@ -221,17 +219,12 @@ class LoadedModules:
             self.arch,
             self._places,
         )
-        comparison, debug_frames = None, None
+        comparison = None
         if described is not None:
             comparison = self._differences.of_module(module, described, self.arch, self._read)
-            debug_frames = debug_frames_of(module, self._target, self.arch)
-        return _Loaded(module, address, described, comparison, debug_frames)
-
-    def _debug_frames_of(self, module: Module) -> DebugFrames | None:
-        return next((one.debug_frames for one in self._loaded if one.module_or_none is module), None)
+        return _Loaded(module, address, described, comparison)
 
     def _forget_rules(self) -> None:
-        self.native_cfi = NativeCfi(self.modules, self._debug_frames_of, self._report)
         self.precedence = self._precedence()
         prefer_cfi = {AUTO: self.precedence.prefers_cfi, ALWAYS: lambda _: False, FALLBACK: lambda _: True}
         self.shared = {mode: SharedRules(self.modules, prefers) for mode, prefers in prefer_cfi.items()}
@@ -244,8 +237,7 @@ class LoadedModules:
         def can_follow(rule: UnwindRule) -> bool:
             return not rule.ra_signed or pac_mask_of(target.GetProcess(), self.arch) is not None
 
-        judge = rule_judge(code, _JUDGED_SIZE, _JUDGED)
-        return Precedence(self.modules, self.native_cfi.match, judge=judge, can_follow=can_follow)
+        return Precedence(self.modules, judge=rule_judge(code, _JUDGED_SIZE, _JUDGED), can_follow=can_follow)
 
 
 def _address(module: lldb.SBModule, target: lldb.SBTarget) -> int:

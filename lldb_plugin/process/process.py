@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Callable
 import lldb
 
 from lldb_plugin.process.memory import reader
-from lldb_plugin.process.native_cfi import NativeCfi
 from lldb_plugin.process.registers import pac_mask_of
 from lldb_plugin.process.shared_rules import SharedRules
 from sframe_unwind.arch import BY_NAME, Arch
@@ -66,7 +65,6 @@ class Process:
         modules: Modules,
         shared: Mapping[str, SharedRules],
         precedence: Precedence,
-        native_cfi: NativeCfi,
         kernel: Callable[[], Kernel | None],
     ) -> None:
         self.arch = arch
@@ -77,8 +75,6 @@ class Process:
         """By mode, the rules that SFrame and LLDB share."""
         self.precedence = precedence
         """Decides between SFrame and CFI in mode ``auto``."""
-        self.native_cfi = native_cfi
-        """Tells which addresses LLDB may unwind by CFI."""
         self.read = reader(process)
         self._process = process
         self.pac_mask = pac_mask_of(process, arch)

@@ -7,30 +7,17 @@ from pathlib import Path
 import pytest
 
 from tests.gdb.compiling import compiled
-from tests.gdb.debug_frame_builds import BUILDS, compressed
 from tests.lldb.driver import IMPORT, batch, stacks
 from tests.missing import toolchain_needed
 from tests.rewriting.bolt import bolted
 from tests.rewriting.bolt import compiled as for_bolt
 from tests.samples.build import build
-from tests.verify.planting import plant, plant_everywhere
-
-WITHOUT_ZSTANDARD = Path(__file__).with_name("inside") / "without_zstandard.py"
-IN_LEAF = (
-    *("breakpoint set -n leaf", "process launch -o /dev/null", "bt", "up", "frame variable"),
-    *("register read rbx rbp rsp", "thread step-out", "bt", "up 2", "frame variable"),
-)
+from tests.verify.planting import plant
 
 
-def shown(
-    lldb: str, program: Path, *commands: str, plugin: bool = True, mode: str = "auto", before: tuple[str, ...] = ()
-) -> list[str]:
-    """Return the lines that LLDB prints from the start of the program on.
-
-    `before`: commands before the plugin is imported.
-    """
-    first = (*before, IMPORT, f"sframe mode {mode}") if plugin else ()
-    load = [part for command in first for part in ("-O", command)]
+def shown(lldb: str, program: Path, *commands: str, plugin: bool = True, mode: str = "auto") -> list[str]:
+    """Return the lines that LLDB prints from the start of the program on."""
+    load = ("-O", IMPORT, "-O", f"sframe mode {mode}") if plugin else ()
     said = batch(lldb, *load, *(part for command in commands for part in ("-o", command)), str(program))
     lines = said.partition("(lldb) process launch")[2].splitlines()
     return [line for line in lines if not line.startswith("Process ")]
@@ -68,35 +55,6 @@ def test_rows_that_differ_from_the_cfi(lldb: str, tmp_path: Path) -> None:
     alone = shown(lldb, program, *commands, plugin=False)
     assert "`main" in "\n".join(alone)
     assert shown(lldb, program, *commands) == alone
-
-
-@pytest.mark.parametrize("mode", ["auto", "fallback"])
-@pytest.mark.parametrize("place", ["pie", "debuglink", "beside-eh-frame", "zstd"])
-@pytest.mark.usefixtures("fixed_addresses")
-def test_item_33_rows_that_differ_from_debug_frame(lldb: str, place: str, mode: str, tmp_path: Path) -> None:
-    """In mode `always`, the stack ends after `leaf`."""
-    with toolchain_needed():
-        program = (compressed("zstd") if place == "zstd" else BUILDS[place])(tmp_path)
-    plant_everywhere(program, tmp_path / "planted")
-    alone = shown(lldb, tmp_path / "planted", *IN_LEAF, plugin=False)
-    assert "`main" in "\n".join(alone)
-    assert shown(lldb, tmp_path / "planted", *IN_LEAF, mode=mode) == alone
-
-
-@pytest.mark.parametrize("mode", ["auto", "fallback"])
-@pytest.mark.usefixtures("fixed_addresses")
-def test_item_45_compressed_cfi_that_only_lldb_can_read(lldb: str, mode: str, tmp_path: Path) -> None:
-    with toolchain_needed():
-        program = compressed("zstd")(tmp_path)
-    plant_everywhere(program, tmp_path / "planted")
-    alone = shown(lldb, tmp_path / "planted", *IN_LEAF, plugin=False)
-    assert "(const int *) p" in "\n".join(alone)  # else LLDB cannot read it, either
-    what = "only LLDB can decompress its .debug_frame: frames that this may describe are LLDB's"
-    told = f"sframe: {tmp_path / 'planted'}: {what}"
-    hidden = (f"command script import {WITHOUT_ZSTANDARD}",)
-    lines = shown(lldb, tmp_path / "planted", *IN_LEAF, mode=mode, before=hidden)
-    assert lines.count(told) == 1
-    assert [line for line in lines if line != told] == alone
 
 
 @pytest.mark.usefixtures("fixed_addresses")

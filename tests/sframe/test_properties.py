@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -41,57 +42,56 @@ def lookup(section: Section, pc: int) -> Any:
 @QUICK
 @given(raw_sections())
 def test_a_section_comes_back_from_its_description(spec: SectionSpec) -> None:
-    """The bytes are the same, and every field has the value that was put in."""
+    """The bytes are the same, every field has the value that was put in, and both ways to read rows agree."""
     content = encode(spec)
     described = describe(Section(content, spec.address))
     assert encode(described) == content
     bare = [without_layout(table)._replace(fde_offset=table.fde_offset) for table in described.tables]
     assert spec.tables == tuple(bare)
+    assert_rows_are_the_same(Section(content, spec.address))
 
 
 @QUICK
-@given(sections())
-def test_a_section_made_from_rules_says_these_rules(made: Made) -> None:
-    section = decoded(made.spec)
+@given(sections(), st.data(), st.integers(1, 100))
+def test_item_10_a_section_answers_by_the_rules_of_which_it_was_made(made: Made, data: Any, chunk: int) -> None:
+    """Sections sorted or not, truthful or not, with functions of no size, mask functions and several tables.
+
+    Making a section takes longer than all questions.
+    """
+    content, interesting = encode(made.spec), made.interesting()
+    assert_functions_are_those_given(made)
+    found = {pc: made.lookup(pc) for pc in interesting}
+    assert_answers(decoded(made.spec), found, interesting)
+    # A section remembers things while it is searched, which must not change its answers.
+    assert_answers(decoded(made.spec), found, data.draw(st.lists(st.sampled_from(interesting), max_size=20)))
+    lazy = in_pieces(content, chunk)
+    assert describe(lazy) == describe(Section(content, SECTION_ADDRESS))
+    assert_answers(lazy, found, interesting)
+
+
+def assert_functions_are_those_given(made: Made) -> None:
     said = {
         (function.start, function.fde.size, tuple(zip(*function.table.rows(function))))
-        for function in section.functions()
+        for function in decoded(made.spec).functions()
     }
     assert said == {(function.start, function.size, function.rows) for function in made.functions}
 
 
-@QUICK
-@given(sections())
-def test_item_10_lookup_finds_what_a_search_through_everything_finds(made: Made) -> None:
-    """Sections sorted or not, truthful or not, with functions of no size, mask functions and several tables."""
-    section = decoded(made.spec)
-    for pc in made.interesting():
-        assert lookup(section, pc) == made.lookup(pc), hex(pc)
+def assert_answers(section: Section, expected: Mapping[int, Any], pcs: Sequence[int]) -> None:
+    """Check the results for some addresses, asked for in this order."""
+    for pc in pcs:
+        assert lookup(section, pc) == expected[pc], hex(pc)
 
 
-@QUICK
-@given(sections(), st.data())
-def test_the_order_of_lookups_does_not_matter(made: Made, data: Any) -> None:
-    """A section remembers things while it is searched, which must not change its answers."""
-    section = decoded(made.spec)
-    for pc in data.draw(st.lists(st.sampled_from(made.interesting()), max_size=20)):
-        assert lookup(section, pc) == made.lookup(pc), hex(pc)
-
-
-@QUICK
-@given(sections(), st.integers(1, 100))
-def test_a_section_read_in_pieces_is_the_same_section(made: Made, chunk: int) -> None:
-    content = encode(made.spec)
+def in_pieces(content: bytes, chunk: int) -> Section:
+    """Return a section whose content is read when it is needed, in pieces of this size."""
 
     def fetch(offset: int, size: int) -> bytes:
         piece = content[offset : offset + size]
         assert len(piece) == size, "asked for more than there is"
         return piece
 
-    lazy = Section(LazyBytes(fetch, len(content), chunk), SECTION_ADDRESS)
-    assert describe(lazy) == describe(Section(content, SECTION_ADDRESS))
-    for pc in made.interesting():
-        assert lookup(lazy, pc) == made.lookup(pc), hex(pc)
+    return Section(LazyBytes(fetch, len(content), chunk), SECTION_ADDRESS)
 
 
 def opened(content: bytes) -> Section | FormatError:
@@ -166,12 +166,6 @@ def assert_rows_are_the_same(section: Section) -> None:
         for number in range(len(table)):
             found = plain.read(number, [VERBATIM] * len(FdeType))
             assert (found and list(zip(*found))) == careful_rows(table, number)
-
-
-@QUICK
-@given(raw_sections())
-def test_plain_rows_are_the_rows(spec: SectionSpec) -> None:
-    assert_rows_are_the_same(Section(encode(spec), spec.address))
 
 
 @settings(QUICK, max_examples=500)

@@ -78,6 +78,26 @@ def test_wrong_row_of_gcc_for_s390x_is_understood(capsys: pytest.CaptureFixture[
     )
 
 
+def test_wrong_row_after_a_computed_stack_pointer_is_understood(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in OpenSSL's bit-sliced AES: no directive follows the instruction that computes the stack pointer."""
+    package_needed("pyvex")
+    source, path = tmp_path / "bits.s", tmp_path / "bits.o"
+    source.write_text(
+        ".globl bits\n.type bits, @function\nbits: .cfi_startproc\npush %rbp\n.cfi_def_cfa_offset 16\n"
+        ".cfi_offset rbp, -16\nmov %rsp, %rbp\nshl $7, %rax\nsub %rax, %rsp\nmov %rsp, %rax\nleave\n"
+        ".cfi_def_cfa_offset 8\nret\n.cfi_endproc\n.size bits, .-bits\n"
+    )
+    with toolchain_needed():
+        run(tools_for("amd64", 3) / "as", "--gsframe", source, "-o", path)
+    lines = shown(capsys, 1, path, "bits")
+    at = next(at for at, line in enumerate(lines) if line.startswith("!"))
+    assert lines[at - 1].endswith(" sub %rax,%rsp")
+    said = "by the code, CFA = rbp + 16 since `sub %rax,%rsp` at .text+0x8; DWARF CFI and SFrame say rsp + 16"
+    assert lines[at + 1].strip() == f"^ {said}"
+
+
 def test_frame_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     program = build("plt", variant="fp")
     lines = shown(capsys, 0, program, "--at", "called_back+0x4", "--no-code", "--no-source")

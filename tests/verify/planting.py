@@ -26,22 +26,6 @@ def plant(source: Path, target: Path, what: str) -> set[int]:
     return addresses
 
 
-def plant_everywhere(source: Path, target: Path) -> None:
-    """Copy a program with the offset of the CFA changed in each row of a default type."""
-    (section,) = elf.load(source)
-    spec = describe(section)
-    (table,) = spec.tables
-    functions = tuple(
-        function._replace(rows=tuple(row._replace(words=(row.words[0] + 8, *row.words[1:])) for row in function.rows))
-        if function.fde_type is FdeType.DEFAULT
-        else function
-        for function in table.functions
-    )
-    content = encode(spec._replace(tables=(table._replace(functions=functions),)))
-    assert len(content) == section.size
-    overwrite(Path(shutil.copy(source, target)), content)
-
-
 def _changed(table: TableSpec, what: str) -> tuple[TableSpec, set[int]]:
     amd64 = table.abi is AbiNumber.AMD64_ENDIAN_LITTLE
     if amd64 and what == "ra":

@@ -23,6 +23,7 @@ class Disassembler:
         self._decoder: Any = capstone.Cs(getattr(capstone, architecture), getattr(capstone, mode))
         self._decoder.detail = True
         self._jumping = (capstone.CS_GRP_JUMP, capstone.CS_GRP_CALL, capstone.CS_GRP_RET, capstone.CS_GRP_INT)
+        self._known: dict[int, tuple[int, ...]] = {}
         self._text_decoder: Any = capstone.Cs(getattr(capstone, architecture), getattr(capstone, mode))
         if machine.att_syntax:
             self._text_decoder.syntax = capstone.CS_OPT_SYNTAX_ATT
@@ -78,6 +79,12 @@ class Disassembler:
 
     def _numbers(self, register: int) -> tuple[int, ...]:
         """Return the numbers of a register: two for the halves of a vector register."""
+        found = self._known.get(register)
+        if found is None:
+            found = self._known[register] = self._named(register)
+        return found
+
+    def _named(self, register: int) -> tuple[int, ...]:
         number = self._machine.capstone_registers.get(str(self._decoder.reg_name(register))) if register else None
         if number is None:
             return ()

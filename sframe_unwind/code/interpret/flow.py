@@ -224,7 +224,8 @@ class Flow:
                 self._flow(*way)
             return False
         if kind in (Kind.JUMP, Kind.CALL) or self._is_jump_by_table(pc, instruction, state):
-            before = state.copy()
+            is_plain = not (instruction.puts or instruction.stores or instruction.exits)
+            before = state if is_plain else state.copy()
             if self._evaluator.pass_on(instruction, state, pc):
                 self._jump(pc, instruction, before, state)
         elif kind is Kind.RETURN:

@@ -9,8 +9,9 @@ from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.image.code_image import CodeImage
 from sframe_unwind.code.image.exception_tables import LandingPads
 from sframe_unwind.code.image.ranges import CodeRanges, Starts
-from sframe_unwind.code.interpret.evaluation import Evaluator, Written
+from sframe_unwind.code.interpret.evaluation import Evaluator
 from sframe_unwind.code.interpret.state import Frame
+from sframe_unwind.code.interpret.stores import Written
 from sframe_unwind.code.interpret.sweep import Sweep, Sweeps
 
 _DETOUR = 256

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Callable, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Callable, NamedTuple, Union
 
 from sframe_unwind import unwind_rule
 from sframe_unwind.code.decode.disassembly import Disassembler
@@ -28,8 +28,8 @@ from sframe_unwind.code.interpret.walk import walk
 from sframe_unwind.report.notation import describe_register_rule
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
-Thing = Callable[[State], Value]
-"""Returns the value to examine in a state."""
+Thing = Callable[[State], Union[Value, Sequence[Value]]]
+"""Returns the value to examine in a state, or several."""
 
 _MAX_STEPS = 5_000
 """Maximum number of instructions to examine for one explanation."""
@@ -83,7 +83,7 @@ class Explainer:
             lengths = length_count(value[0]) if on_stack(value[0]) else None
             if lengths is not None and number < HIGH:
                 words = _place(RegisterRule(number, -value[1], False), self._interpreter)
-                return said, f"CFA = {words}{vector_lengths(-lengths)}", _register(number)
+                return said, f"CFA = {words}{vector_lengths(-lengths)}", _distances(number, base)
         for (slot_base, offset), value in state.slots.items():
             if value[0] == CFA and not value[1]:
                 anchor = self._register_at(slot_base, state)
@@ -215,6 +215,20 @@ def vector_lengths(count: int) -> str:
 
 def _register(number: int) -> Thing:
     return lambda state: state.registers.get(number, OTHER)
+
+
+def _distances(*numbers: int) -> Thing:
+    """Return the distances of registers from the CFA; those that are not constant count as equal.
+
+    Where the rule of the code uses another register than the table's rule, this finds the instruction after which the
+    register of the table has another distance, such as an `alloca`.
+    """
+
+    def distances(state: State) -> Sequence[Value]:
+        values = (state.registers.get(number, OTHER) for number in numbers)
+        return [one if on_stack(one[0]) and length_count(one[0]) is not None else OTHER for one in values]
+
+    return distances
 
 
 def _held(state: State, place: RegisterRule) -> Value:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from sframe_unwind.code.interpret.evaluation import Written
 from sframe_unwind.code.interpret.run import Passed
+from sframe_unwind.code.interpret.stores import Written
 from sframe_unwind.code.judge.judgement import PROVED, Judgement, Judgements
 
 SFRAME, DWARF, ORC = "sframe", "dwarf", "orc"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 from sframe_unwind.code.decode.instruction import Instruction, Kind
 from sframe_unwind.code.interpret.state import State
-from sframe_unwind.code.judge.judgement import PROVED, Judge
+from sframe_unwind.code.judge.judgement import PROVED, Judge, RowRule
 from sframe_unwind.code.judge.needs import NO_NEEDS, Needs
 from sframe_unwind.code.judge.tables import Rows
 
@@ -28,6 +29,17 @@ def is_quiet(instruction: Instruction, bases: Collection[int]) -> bool:
     return True
 
 
+class _RowsAt(NamedTuple):
+    """The rows of all tables at an address."""
+
+    rules: tuple[RowRule, ...] | None
+    """``None``: a table has no rule."""
+    end: int
+    """They apply to the instructions before this address."""
+    needs: Needs | None
+    """What proves them; ``None``: they have to be judged."""
+
+
 class Proofs:
     """Tells for each instruction of a block, in the order of their addresses, whether all rules are proved there.
 
@@ -39,6 +51,8 @@ class Proofs:
         self._judge = judge
         self._rows = [described for described in rows.values() if described.rules]
         self._bases = bases
+        self._known: dict[tuple[int, ...], _RowsAt] = {}
+        """By the numbers of rows of each table that begin at an address or before."""
         self._until = 0
         """The proof is valid for the instructions before this address."""
         self._end = 0
@@ -64,14 +78,28 @@ class Proofs:
         return True
 
     def _judged(self, pc: int, state: State) -> bool:
-        self._end, self._needs = _BEYOND, NO_NEEDS
-        for starts, rules in self._rows:
-            at = bisect_right(starts, pc)
-            rule = rules[at - 1] if at else None
-            if rule is None or self._judge.judge(rule, state) is not PROVED:
-                return False
-            needs = self._judge.needs(rule)
-            self._needs = self._needs.plus(needs) if self._needs is not None and needs is not None else None
-            if at < len(starts):
-                self._end = min(self._end, starts[at])
-        return True
+        at = tuple(bisect_right(starts, pc) for starts, _ in self._rows)
+        known = self._known.get(at)
+        if known is None:
+            known = self._known[at] = self._found(at)
+        if known.rules is None:
+            return False
+        self._end, self._needs = known.end, known.needs
+        if known.needs is not None and known.needs.are_met(state):
+            return True
+        return all(self._judge.judge(rule, state) is PROVED for rule in known.rules)
+
+    def _found(self, at: tuple[int, ...]) -> _RowsAt:
+        """Return what is known of the rows at an address, given how many of each table begin there or before."""
+        end, needs = _BEYOND, NO_NEEDS
+        rules: list[RowRule] = []
+        for index, (starts, described) in zip(at, self._rows):
+            rule = described[index - 1] if index else None
+            if rule is None:
+                return _RowsAt(None, 0, None)
+            rules.append(rule)
+            end = min(end, starts[index]) if index < len(starts) else end
+        each = [self._judge.needs(rule) for rule in rules]
+        for one in each:
+            needs = needs if one is None else needs.plus(one)
+        return _RowsAt(tuple(rules), end, None if None in each else needs)

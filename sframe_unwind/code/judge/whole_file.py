@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sframe_unwind.code.image.ranges import CodeRange, Starts
 from sframe_unwind.code.interpret.effects import MAX_FUNCTIONS
-from sframe_unwind.code.interpret.evaluation import Written
+from sframe_unwind.code.interpret.stores import Written
 from sframe_unwind.code.judge.checking import Checker
 from sframe_unwind.code.judge.findings import (
     NONE,

@@ -8,6 +8,7 @@ from collections import defaultdict
 import pytest
 
 from lab.code.witness.encodings import generated, libraries, of_file
+from sframe_unwind.code.decode.instruction import Instruction
 from sframe_unwind.code.decode.lifting import Lifter
 from sframe_unwind.code.decode.machines import MACHINES
 from sframe_unwind.code.decode.machines.base import Shape
@@ -80,3 +81,54 @@ def varied(name: str, raw: bytes, shape: Shape, random_: random.Random) -> list[
             if again is not None and again.key == shape.key and other not in found:
                 found.append(other)
     return found
+
+
+def direct(opcode: bytes, field: int, operand: int) -> bytes:
+    """Return an instruction of AMD64 with two registers."""
+    return bytes((0x48 | field >> 3 << 2 | operand >> 3, *opcode, 0xC0 | (field & 7) << 3 | operand & 7))
+
+
+def indexed(opcode: bytes, field: int, base: int, index: int) -> bytes:
+    """Return an instruction of AMD64 with an operand in memory; the index 4 is none."""
+    rex = 0x48 | field >> 3 << 2 | index >> 3 << 1 | base >> 3
+    return bytes((rex, *opcode, 0x44 | (field & 7) << 3, 0x80 | (index & 7) << 3 | base & 7, 8 + base + 4 * index))
+
+
+SIMPLE = (b"\x89", b"\x31", b"\x39", b"\x1b", b"\x85", b"\x63", b"\x0f\xaf", b"\x0f\x44", b"\x0f\xbe")
+"""mov, xor, cmp, sbb, test, movslq, imul, cmove, movsx"""
+
+
+@pytest.mark.parametrize("opcode", SIMPLE, ids=bytes.hex)
+def test_all_registers_are_as_lifted(opcode: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    registers = range(16)
+    instructions = [direct(opcode, field, operand) for field in registers for operand in registers]
+    instructions += [
+        indexed(opcode, field, base, index) for field in (4, 11) for base in registers for index in registers
+    ]
+    random.Random(SEED).shuffle(instructions)  # a shape is learned from two in which all registers differ
+    lifter, usual = Lifter(MACHINES["amd64"]), Lifter(MACHINES["amd64"])
+    lifted: list[bytes] = []
+
+    def counted(raw: bytes) -> Instruction:
+        lifted.append(raw)
+        return usual.lifted(raw)
+
+    monkeypatch.setattr(lifter, "lifted", counted)
+    assert not [raw.hex() for raw in instructions if lifter.instruction(raw, 0) != usual.lifted(raw)]
+    assert 0 < len(lifted) < len(instructions) // 8
+
+
+def test_an_operand_by_no_register_is_not_one_by_the_address_of_the_instruction() -> None:
+    by_pc, absolute = (bytes.fromhex(text) for text in ("488b0510000000", "488b042510000000"))
+    shapes_of = [MACHINES["amd64"].shape(raw) for raw in (by_pc, absolute)]
+    assert shapes_of[0] is not None
+    assert shapes_of[1] is not None
+    assert shapes_of[0].key != shapes_of[1].key
+
+
+def test_high_halves_of_registers_are_no_registers() -> None:
+    """``mov %ah,%bl`` has no REX, in which case 4 to 7 are the second bytes of the first four registers."""
+    lifter, usual = Lifter(MACHINES["amd64"]), Lifter(MACHINES["amd64"])
+    instructions = [bytes((0x88, 0xC0 | field << 3 | operand)) for field in range(8) for operand in range(8)]
+    instructions += [bytes((0x40, *raw)) for raw in instructions]
+    assert not [raw.hex() for raw in instructions if lifter.instruction(raw, 0) != usual.lifted(raw)]

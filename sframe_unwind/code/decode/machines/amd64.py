@@ -36,7 +36,7 @@ from sframe_unwind.code.decode.machines.amd64_described import (
     V0,
     describe,
 )
-from sframe_unwind.code.decode.machines.amd64_shape import displacement
+from sframe_unwind.code.decode.machines.amd64_shape import shape_of
 from sframe_unwind.code.decode.machines.amd64_text import objdump_text, reference
 from sframe_unwind.code.decode.machines.base import (
     STOP,
@@ -312,7 +312,7 @@ MACHINE = Machine(
     max_size=15,
     sizes=_sizes,
     special=_special,
-    shape=displacement,
+    shape=shape_of,
     system_call=0,
     system_call_results=(RAX, RCX, 11),
     ending_calls=frozenset((60, 231, 15)),  # exit, exit_group, rt_sigreturn

@@ -61,13 +61,17 @@ class Disassembled(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """An instruction without its displacement."""
+    """An instruction without its parameters: its displacement, a constant, and registers."""
 
     size: int
     """Size of the instruction, in bytes."""
     key: bytes
-    """A key that is equal for all instructions that differ only in a displacement of the same sign."""
-    displacement: int
+    """A key that is equal for all instructions that differ only in their parameters.  These have the same signs, and
+    the same registers are equal."""
+    numbers: tuple[int, ...]
+    """The displacement and the constant, without those that are 0."""
+    registers: tuple[int, ...] = ()
+    """The registers, each once."""
 
 
 FindShape = Callable[[bytes], "Shape | None"]
@@ -194,7 +198,27 @@ def shape(size: int, rest: bytes, displacement: int) -> Shape:
     :param rest: the instruction without the displacement.
     """
     sign = b"+" if displacement > 0 else b"-" if displacement else b"0"
-    return Shape(size, rest + sign, displacement)
+    return Shape(size, rest + sign, (displacement,) if displacement else ())
+
+
+def shape_of_operands(
+    size: int, rest: bytes, numbers: Sequence[int], registers: Sequence[int], is_fixed: bool = False
+) -> Shape:
+    """Return a shape.  VEX lifts ``xor %rax,%rax`` differently, so it is in the key which registers are equal.
+
+    :param rest: the instruction without the numbers and the registers.
+    :param registers: at most three, in the order of their places.
+    :param is_fixed: whether the last register is in ``rest``, too.
+    """
+    distinct = tuple(dict.fromkeys(registers))
+    places, signs = 1, 0
+    for register in registers:
+        places = places << 2 | distinct.index(register)
+    for number in numbers:
+        signs = 3 * signs + (number > 0) + 2 * (number < 0)
+    if is_fixed:
+        distinct = tuple(register for register in distinct if register != registers[-1])
+    return Shape(size, rest + bytes((places, signs)), tuple(filter(None, numbers)), distinct)
 
 
 def signed(value: int, bits: int) -> int:
