@@ -198,6 +198,7 @@ class Evaluator(Stores):
         passed = [value for one, value in registers.items() if value[0] != OTHER_BASE and one in self._passing]
         own, is_limited = self._frame.entry_sp, self._reaches.is_limited
         addresses = [one for one in (*passed, *slots.values()) if one != own and (on_stack(one[0]) or is_limited(one))]
+        self.exposes_frame |= bool(addresses)
         saved = [slot for slot, held in slots.items() if held[0] in self._leaking] if addresses else ()
         for slot in saved:
             if any(self._reaches.overlaps(value, _WORD, slot) for value in addresses):

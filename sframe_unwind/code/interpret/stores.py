@@ -56,7 +56,7 @@ class Stores(Conditions):
         self.has_replaced = False
         """Whether, since this was cleared, a value was stored over the return address."""
         self.exposes_frame = False
-        """Whether, since this was cleared, an address in the frame was stored outside of it."""
+        """Whether, since this was cleared, an address in the frame was stored outside of it, or passed to a callee."""
         self.written: set[Written] = set()
         """The stores, since this was cleared, above the frame and through pointers that the function got."""
         self._return_slot = CFA, machine.ra_slot
