@@ -76,6 +76,7 @@ PLAIN = FunctionResult(
     elsewhere={},
     continued=frozenset[int](),
     called=(),
+    called_within=(),
     returns=True,
     changes_fp=False,
     moves_sp=0,

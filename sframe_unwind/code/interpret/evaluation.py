@@ -27,6 +27,7 @@ from sframe_unwind.code.interpret.state import Frame, State
 from sframe_unwind.code.interpret.stores import Stores, Written, is_by_frame
 from sframe_unwind.code.interpret.values import (
     CLOBBERED,
+    ENTRY,
     OTHER,
     OTHER_BASE,
     STACK_BASE,
@@ -57,6 +58,7 @@ class Evaluator(Stores):
         """Whether, since this was cleared, the stack pointer was taken from a register other than the frame pointer, or
         such a register was the address from which it, the frame pointer or the return address was restored."""
         self._unwound = frame.sp, frame.fp, frame.ra
+        self._saved = frozenset((*self._leaking, *(ENTRY + number for number in machine.preserved)))
         self._passing = frozenset((*machine.followed, REST, SCATTERED)) - machine.preserved
 
     def apply(self, instruction: Instruction, state: State, pc: int) -> None:
@@ -199,7 +201,7 @@ class Evaluator(Stores):
         own, is_limited = self._frame.entry_sp, self._reaches.is_limited
         addresses = [one for one in (*passed, *slots.values()) if one != own and (on_stack(one[0]) or is_limited(one))]
         self.exposes_frame |= bool(addresses)
-        saved = [slot for slot, held in slots.items() if held[0] in self._leaking] if addresses else ()
+        saved = [slot for slot, held in slots.items() if held[0] in self._saved] if addresses else ()
         for slot in saved:
             if any(self._reaches.overlaps(value, _WORD, slot) for value in addresses):
                 slots[slot] = UNKNOWN

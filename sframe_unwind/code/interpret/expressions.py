@@ -72,7 +72,8 @@ _MIN_KERNEL_ADDRESS = 1 << 30
 """The least distance from 0 of a kernel address, which is negative as a signed number."""
 _BITS_OF_HALF = 32
 SCATTERED = 3001
-"""A pseudo register of the interpretation: the addresses of saved registers that were stored at an unknown place."""
+"""A pseudo register of the interpretation: the addresses of saved registers that were stored at an unknown place, or
+outside of the frame."""
 _LOW_HALF = (1 << 32) - 1
 
 
@@ -218,7 +219,7 @@ class Expressions:
     def _load(self, address: Value, size: int, signed: bool, state: State) -> Value:
         base, offset = address
         if base == OTHER_BASE or ENTRY <= base < SYMBOL:
-            return UNKNOWN if state.leaked and size == _WORD else OTHER
+            return self._elsewhere(size, state)
         if size > _WORD:
             return self._load_words(address, size, state)
         if on_stack(base):
@@ -243,7 +244,14 @@ class Expressions:
             for value in self._reaches.may_load(address, state.slots, self._leaking) if has_reach(address) else ():
                 held = self._reaches.merged(UNKNOWN_BASE, held, value)
             return held
-        return UNKNOWN if state.leaked and size == _WORD else OTHER
+        return self._elsewhere(size, state)
+
+    @staticmethod
+    def _elsewhere(size: int, state: State) -> Value:
+        """Return what may be loaded from memory outside of the frame."""
+        if size < _WORD:
+            return OTHER
+        return state.registers.get(SCATTERED, UNKNOWN if state.leaked else OTHER)
 
     def _absent(self, address: Value, state: State) -> Value:
         """Return what a word on the stack may be that is no slot."""

@@ -101,6 +101,7 @@ class Stores(Conditions):
         if expression == ANYTHING:
             state.leaked = True
         elif not (on_stack(address[0]) or has_reach(address)):
+            self._scatter(value, state)
             return
         is_unbounded = size[0] == UNKNOWN_BASE
         if not (size[0] < 0 or (size[0] == NUMBER and size[1] >= 0)):
@@ -138,6 +139,8 @@ class Stores(Conditions):
             state.leaked |= is_open(base) or not (on_stack(base) or base == STACK_BASE)
         if not on_stack(base):
             self.exposes_frame |= self._may_be_address(value)
+            if size >= _WORD:
+                self._scatter(value, state)
             return
         state.moved |= is_scaled(base)
         if slots and (size != _WORD or offset % _WORD):
