@@ -28,6 +28,7 @@ from rich.text import Text
 from sframe_unwind.cli import main as command_line
 from tests.gdb.driver import PLUGIN, SETTINGS
 from tests.samples.build import build
+from tests.terminals import close
 from tools.ending import exit_with
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "screen.svg"
@@ -122,7 +123,7 @@ def session() -> str:
             shown += PROMPT + child.before
         return re.sub(r"\x1b\[\?2004[hl]\r?|\r", "", shown)
     finally:
-        child.close(force=True)
+        close(child)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from sframe_unwind.internal_error import TRACEBACK
 from sframe_unwind.process.debuginfod import CACHE, MAX_SIZE, SERVERS, TIMEOUT
 from tests.hanging import HANG
 from tests.missing import absent
+from tests.terminals import close
 from tools.shell_files import MANUAL, PLACES, write
 
 BASH = """
@@ -74,7 +75,7 @@ def test_zsh(folder: Path, words: str, expected: list[str]) -> None:
         shell.send(f"sframe-unwind {words}\t")
         shell.expect_exact(f"sframe-unwind {words}{expected[0].removeprefix(words.split()[-1])}")
     finally:
-        shell.close(force=True)
+        close(shell)
 
 
 def test_files_are_completed(folder: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tests.gdb.conftest import debugger as debugger
 from tests.gdb.driver import Debugger
 from tests.hanging import HANG
 from tests.pairing import paired
+from tests.terminals import close
 from tests.transcripts import Transcript
 from tests.waiting import wait_until_idle
 
@@ -66,7 +67,7 @@ class Screen:
 
     def close(self) -> None:
         """End the session."""
-        self._child.close(force=True)
+        close(self._child)
 
 
 def _masked(line: str) -> str:

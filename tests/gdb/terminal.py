@@ -11,6 +11,7 @@ import pexpect
 
 from tests.gdb.driver import Debugger, GdbFailed, check_output, command_line, environment
 from tests.hanging import HANG
+from tests.terminals import close
 from tests.transcripts import Transcript
 from tests.waiting import wait_until_idle
 
@@ -93,7 +94,7 @@ def terminal(debugger: Debugger, executable: Path | None = None, *commands: str)
         session.wait()
         yield session
     finally:
-        child.close(force=True)
+        close(child)
 
 
 def plain(text: str) -> str:

@@ -12,6 +12,7 @@ import pexpect
 
 from tests.hanging import HANG
 from tests.lldb.driver import START, check, end, environment
+from tests.terminals import close
 from tests.transcripts import Transcript
 from tests.waiting import wait_until_idle, wait_until_it_worked
 
@@ -113,8 +114,8 @@ def terminal(lldb: str, *arguments: str, init: bool = False, **more: str) -> Ite
         child.sendline("quit")
         child.expect(pexpect.EOF)
         check(child.before)
-        child.close()
+        child.wait()
         assert child.signalstatus is None, f"LLDB ended with {signal.Signals(child.signalstatus).name}"
     finally:
         end(child.pid)
-        child.close(force=True)
+        close(child)
