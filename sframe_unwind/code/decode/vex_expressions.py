@@ -120,19 +120,6 @@ class Operands:
             if condition is not None:
                 self._helpers[temporary] = condition
 
-    def load_perhaps(self, temporary: int, address: Expression, otherwise: Any) -> None:
-        """Record the value of a temporary that is loaded from an address on a condition.
-
-        :param otherwise: the value if the condition does not hold, in VEX's form.
-        """
-        kind = self._types.lookup(temporary)
-        if kind in VECTORS:
-            # Which word of memory is which word of the vector does not matter: any may be in any.
-            sources = ((LOAD, address, SIZES[kind], False), *self.lanes(otherwise))
-            self._vectors[temporary] = (unknown(*sources),) * (SIZES[kind] // _WORD)
-        else:
-            self.temporaries[temporary] = unknown((LOAD, address, _WORD, False), self.value(otherwise))
-
     def type(self, data: Any) -> str:
         """Return the name of an expression's type in VEX."""
         return str(data.result_type(self._types))

@@ -204,7 +204,8 @@ class Translation:
             self._perhaps_stored(moved(address, _WORD * number), size, value)
 
     def _load_guarded(self, statement: Any) -> None:
-        self._operands.load_perhaps(statement.dst, self._operands.value(statement.addr), statement.alt)
+        loaded = (LOAD, self._operands.value(statement.addr), _WORD, False)
+        self._operands.temporaries[statement.dst] = unknown(loaded, self._operands.value(statement.alt))
 
     def _compare_and_swap(self, statement: Any) -> None:
         self._swaps = True

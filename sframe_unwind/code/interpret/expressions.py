@@ -219,7 +219,7 @@ class Expressions:
     def _load(self, address: Value, size: int, signed: bool, state: State) -> Value:
         base, offset = address
         if base == OTHER_BASE or ENTRY <= base < SYMBOL:
-            return self._elsewhere(size, state)
+            return _outside(size, state)
         if size > _WORD:
             return self._load_words(address, size, state)
         if on_stack(base):
@@ -244,14 +244,7 @@ class Expressions:
             for value in self._reaches.may_load(address, state.slots, self._leaking) if has_reach(address) else ():
                 held = self._reaches.merged(UNKNOWN_BASE, held, value)
             return held
-        return self._elsewhere(size, state)
-
-    @staticmethod
-    def _elsewhere(size: int, state: State) -> Value:
-        """Return what may be loaded from memory outside of the frame."""
-        if size < _WORD:
-            return OTHER
-        return state.registers.get(SCATTERED, UNKNOWN if state.leaked else OTHER)
+        return _outside(size, state)
 
     def _absent(self, address: Value, state: State) -> Value:
         """Return what a word on the stack may be that is no slot."""
@@ -380,6 +373,13 @@ class Expressions:
                 return JUMP_ENTRY, self.entries.number(entry._replace(signed=signed if exact else entry.signed))
         # Addresses have less than 64 bits.
         return self._opaque(value) if bits > _BITS_OF_HALF and self._may_be_address(value) else OTHER
+
+
+def _outside(size: int, state: State) -> Value:
+    """Return what may be loaded from memory outside of the frame."""
+    if size < _WORD:
+        return OTHER
+    return state.registers.get(SCATTERED, UNKNOWN if state.leaked else OTHER)
 
 
 def _is_alignment(mask: int) -> bool:
