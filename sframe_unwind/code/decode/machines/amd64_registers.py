@@ -229,4 +229,5 @@ def _in_memory(raw: bytes, place: int, rex: int, first: int, registers: list[int
             second |= _BY_FRAME << _OF_FRAMES.index(registers[-1])
             is_fixed = True
     end = at + (4 if is_wide else mode == 1)
-    return _Operands(registers, bytes((first, second)), at, end, is_fixed, bool(second & _BY_PC))
+    rest, is_by_pc = bytes((first, second)), bool(second & _BY_PC)
+    return _Operands(registers, rest, at, end, is_fixed=is_fixed, is_by_pc=is_by_pc)
