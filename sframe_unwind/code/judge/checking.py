@@ -56,7 +56,7 @@ class Checker(TableJudge):
         own = parts.pop(function.start)
         run = check.run
         starts = tuple(sorted(start for start in run.called if self._is_start(start)))
-        within = tuple(sorted(address for address in run.called if self._is_within_another(address, function)))
+        within = tuple(sorted(address for address in run.called if self.interpreter.within_another(address, function)))
         result = FunctionResult(
             start=function.start,
             instructions=check.instructions,
@@ -124,13 +124,6 @@ class Checker(TableJudge):
             },
             part.findings,
         )
-
-    def _is_within_another(self, address: int, function: CodeRange) -> bool:
-        """Return whether an address that a function calls is in another function, but not its start."""
-        found = self.interpreter.ranges.find(address)
-        if found is None or found == function or found.start == address:
-            return False
-        return self.interpreter.image.plt(address) is None
 
     def _is_start(self, address: int) -> bool:
         found = self.interpreter.ranges.find(address)
