@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import lldb
 
-from lldb_plugin.plugin import the_plugin
+from lldb_plugin.plugin import class_name, the_plugin
 from sframe_unwind import TYPE_CHECKING
 from sframe_unwind.debugger import commands
 
@@ -41,64 +41,10 @@ class Entry:
         the_plugin().commands().run(self.shared, command, context, result)
 
 
-class Mode(Entry):
-    """``sframe mode``."""
-
-    shared = commands.MODE
-
-
-class Strict(Entry):
-    """``sframe strict``."""
-
-    shared = commands.STRICT
-
-
-class Generate(Entry):
-    """``sframe generate``."""
-
-    shared = commands.GENERATE
-
-
-class Status(Entry):
-    """``sframe status``."""
-
-    shared = commands.STATUS
-
-
-class Backtrace(Entry):
-    """``sframe backtrace``."""
-
-    shared = commands.BACKTRACE
-
-
-class Compare(Entry):
-    """``sframe compare``."""
-
-    shared = commands.COMPARE
-
-
-class Explain(Entry):
-    """``sframe explain``."""
-
-    shared = commands.EXPLAIN
-
-
-class Disassemble(Entry):
-    """``sframe disassemble``."""
-
-    shared = commands.DISASSEMBLE
-
-
-class Tasks(Entry):
-    """``sframe tasks``."""
-
-    shared = commands.TASKS
-
-
-class Convert(Entry):
-    """``sframe convert``."""
-
-    shared = commands.CONVERT
+CLASSES = {
+    class_name(command): type(class_name(command), (Entry,), {"shared": command}) for command in commands.IN_LLDB
+}
+"""The class of each command by its name.  LLDB makes the object, and does not tell it which command it is for."""
 
 
 class SFrameStopHook:

@@ -13,7 +13,7 @@ from lldb_plugin.lifecycle.watching import Watcher
 from lldb_plugin.version import TAKES_FRAMES, lacks
 from sframe_unwind import TYPE_CHECKING, __version__
 from sframe_unwind.debugger.banner import is_read_by_a_person
-from sframe_unwind.debugger.commands import PREFIX_HELP
+from sframe_unwind.debugger.commands import IN_LLDB, PREFIX_HELP, SHORT, Command
 
 if TYPE_CHECKING:
     from lldb_plugin.commands.commands import Commands
@@ -24,20 +24,6 @@ _FOR_PROGRAMS = re.compile(rb"-b|--batch")
 
 _MODULE = "sframe_lldb"
 """The module in which LLDB looks for the classes."""
-
-_COMMANDS = (
-    ("mode", "Mode"),
-    ("strict", "Strict"),
-    ("generate", "Generate"),
-    ("status", "Status"),
-    ("backtrace", "Backtrace"),
-    ("bt", "Backtrace"),
-    ("compare", "Compare"),
-    ("explain", "Explain"),
-    ("disassemble", "Disassemble"),
-    ("tasks", "Tasks"),
-    ("convert", "Convert"),
-)
 
 
 class Plugin:
@@ -63,8 +49,9 @@ class Plugin:
         self._debuggers.add(debugger.GetID())
         interpreter, result = debugger.GetCommandInterpreter(), lldb.SBCommandReturnObject()
         interpreter.HandleCommand(f"command container add -h '{PREFIX_HELP}' sframe", result)
-        for name, kind in _COMMANDS:
-            interpreter.HandleCommand(f"command script add -o -c {_MODULE}.{kind} sframe {name}", result)
+        for name, command in {**{command.name: command for command in IN_LLDB}, **SHORT}.items():
+            line = f"command script add -o -c {_MODULE}.{class_name(command)} sframe {name}"
+            interpreter.HandleCommand(line, result)
         if TAKES_FRAMES:
             self.watcher.watch(debugger)
             line = "stack frames are unwound from SFrame; see 'help sframe'"
@@ -98,6 +85,11 @@ class Plugin:
 
 
 _PLUGIN = Plugin()
+
+
+def class_name(command: Command) -> str:
+    """Return the name by which LLDB finds the class of a command."""
+    return command.name.capitalize()
 
 
 def the_plugin() -> Plugin:

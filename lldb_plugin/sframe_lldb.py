@@ -1,8 +1,8 @@
 """The file to import in LLDB: ``command script import .../lldb_plugin/sframe_lldb.py``, or from ``~/.lldbinit``.
 
 It makes this package and the core importable, in a checkout or in the site-packages of any environment, and starts the
-plugin.  LLDB finds classes by name only in modules that were imported with that command, so the classes are named
-here.
+plugin.  LLDB finds classes by name only in modules that were imported with that command, so this module gets the
+names of the classes.
 """
 
 import os
@@ -20,23 +20,13 @@ _PLACES = list(dict.fromkeys((_HOME, _CORE)))
 # last afterwards, so that no other file there hides a module of LLDB's own Python.
 sys.path[:0] = _PLACES
 try:
-    from lldb_plugin.entry import (  # noqa: F401
-        Backtrace,
-        Compare,
-        Convert,
-        Disassemble,
-        Explain,
-        Generate,
-        Mode,
-        SFrameStopHook,
-        Status,
-        Strict,
-        Tasks,
-    )
+    from lldb_plugin.entry import CLASSES, SFrameStopHook  # noqa: F401
     from lldb_plugin.plugin import the_plugin
 finally:
     del sys.path[: len(_PLACES)]
     sys.path += _PLACES
+
+globals().update(CLASSES)
 
 
 def __lldb_init_module(debugger, _internal_dict):  # type: ignore[no-untyped-def]  # LLDB's name for it

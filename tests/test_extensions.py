@@ -2,7 +2,8 @@
 
 Each list is compared with the files that know an extension of its kind which is there already: the architecture s390x,
 version 3, the header's number of FREs, glibc, the rule about mask FDEs, the HTML page of ``verify``, ``doctor``,
-``sframe tasks``, ``DW_OP_breg0``, the method ``sframe-linux``, BOLT, core files, the extra ``cluster``.
+``sframe tasks``, the mode ``always``, ``DW_OP_breg0``, the method ``sframe-linux``, the call chains in samples, BOLT,
+core files, the extra ``cluster``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 import pytest
 
 from sframe_unwind import arch
-from sframe_unwind.cli import main
+from sframe_unwind.cli import main, schema
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber
 from tests.hanging import HANG
 from tests.samples.build import build
@@ -28,6 +29,7 @@ from tests.samples.build import build
 CHECKOUT = Path(__file__).resolve().parents[1]
 PACKAGES = ("sframe_unwind", "gdb_plugin", "lldb_plugin")
 ARCHITECTURE, VERSION = "Adding an architecture", "Adding a version of the format"
+MEMBER = "Adding a member to a JSON output"
 WORDS = {
     ARCHITECTURE: re.compile(r"_?s390x|_?S390X_\w+|EM_S390"),
     "Adding a field of the header": re.compile("num_fres"),
@@ -35,10 +37,12 @@ WORDS = {
     "Adding a rule of `lint`": re.compile("MASK_FDE"),
     "Adding an output of `verify`": re.compile(r"sframe_unwind\.verify\.page"),
     "Adding a command to the command line": re.compile(r"doctor|sframe_unwind\.cli\.doctor"),
-    "Adding a command to both debuggers": re.compile("TASKS|Tasks"),
+    "Adding a command to both debuggers": re.compile("TASKS"),
+    "Adding a mode of the plugins": re.compile(r"ALWAYS|(?s:.*\nalways: .*)"),
     "Adding a version of GDB or LLDB": re.compile("_MAJOR|native_fails"),
     "Adding an operation of DWARF expressions": re.compile(r"_BREG0|DW_OP_breg.*"),
     "Adding a method of `perf`": re.compile(r"by_sframe_of_linux|sframe-linux"),
+    "Adding data of a sample": re.compile("user_chain|.*CALLCHAIN.*"),
     "Adding a tool that rewrites files": re.compile("BOLT_NOTE|BOLT_ORIGINAL"),
     "Adding a source of stacks": re.compile(r"CoreTarget"),
     "Adding an extra": re.compile("cluster|distributed"),
@@ -97,11 +101,15 @@ def knows_versions(tree: ast.Module) -> bool:
     return False
 
 
+def text_of(section: str) -> str:
+    """Return the text of a section of the page."""
+    page = (CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    return page.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+
+
 def listed(section: str) -> set[str]:
     """Return the files of the packages in the numbered list of a section of the page."""
-    page = (CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    text = page.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
-    items = "\n".join(re.findall(r"^\d+\. (?:.*\n)(?:   .*\n)*", text, re.MULTILINE))
+    items = "\n".join(re.findall(r"^\d+\. (?:.*\n)(?:   .*\n)*", text_of(section), re.MULTILINE))
     found = set(re.findall(rf"`((?:{'|'.join(PACKAGES)})/[\w/]+\.py)`", items))
     return {path.replace("NAME", "s390x") for path in found}
 
@@ -116,7 +124,7 @@ def test_list_has_the_files_that_know_one(section: str) -> None:
 def test_every_list_is_compared_and_in_the_table() -> None:
     page = (CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8")
     sections = re.findall(r"^## (Adding .*)$", page, re.MULTILINE)
-    assert {*sections} == {*WORDS, VERSION}
+    assert {*sections} == {*WORDS, VERSION, MEMBER}
     table = page.partition("## Changes and their files")[2].partition("\n## ")[0]
     linked = re.findall(r"\]\(#([\w-]+)\)", table)
     assert sorted(linked) == sorted(re.sub(r"[^\w\- ]", "", name.lower()).replace(" ", "-") for name in sections)
@@ -132,6 +140,18 @@ def test_only_modules_of_facts_ask_what_a_debugger_has() -> None:
         if {"gdb", "lldb"} & {part.id for part in ast.walk(node.args[0]) if isinstance(part, ast.Name)}
     }
     assert asking == listed("Adding a version of GDB or LLDB")
+
+
+def test_table_has_each_output_and_the_modules_that_make_it() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)`.* \| (`.*) \|$", text_of(MEMBER), re.MULTILINE))
+    assert sorted(rows) == sorted(schema.NAMES)
+    making = {
+        path
+        for path, tree in trees()
+        if any(isinstance(node, ast.FunctionDef) and "json" in node.name.split("_") for node in ast.walk(tree))
+    }
+    named = {f"sframe_unwind/{name}" for row in rows.values() for name in re.findall(r"`([\w/]+\.py)`", row)}
+    assert named == making
 
 
 def test_list_has_the_files_that_know_versions() -> None:

@@ -14,12 +14,6 @@ if TYPE_CHECKING:
     from gdb_plugin.lifecycle.waking import Plugin
 
 
-_COMMANDS = (
-    *(commands.STATUS, commands.BACKTRACE, commands.COMPARE),
-    *(commands.EXPLAIN, commands.DISASSEMBLE, commands.TASKS),
-)
-
-
 class Entry(gdb.Command):
     """A command below ``sframe``."""
 
@@ -93,26 +87,28 @@ class _Setting(gdb.Parameter):
         return self.shown.format(value)
 
 
+def _first_lines(command: commands.Command) -> tuple[str, str]:
+    """Return the first lines of the help of ``set`` and ``show``, from the summary of LLDB's command for both."""
+    return f"{command.summary}.".replace("Show or set", "Set"), f"{command.summary}.".replace("Show or set", "Show")
+
+
 class Mode(_Setting):
     __doc__ = commands.MODE.details.replace("{debugger}", "GDB")
-    set_doc = "Set which frames are unwound from SFrame."
-    show_doc = "Show which frames are unwound from SFrame."
+    set_doc, show_doc = _first_lines(commands.MODE)
     field, values = "mode", MODES
     shown = "The mode of the SFrame unwinder is {!r}."
 
 
 class Strict(_Setting):
     __doc__ = commands.STRICT.details.replace("{debugger}", "GDB")
-    set_doc = "Set whether SFrame alone unwinds every frame that it covers, in the modes auto and always."
-    show_doc = "Show whether SFrame alone unwinds every frame that it covers, in the modes auto and always."
+    set_doc, show_doc = _first_lines(commands.STRICT)
     field, kind = "strict", gdb.PARAM_BOOLEAN
     shown = "Strict SFrame unwinding is {}."
 
 
 class Generate(_Setting):
     __doc__ = commands.GENERATE.details.replace("{debugger}", "GDB")
-    set_doc = "Set what is generated for code without SFrame: tables from its DWARF CFI, or rules from the code itself."
-    show_doc = "Show what is generated for code without SFrame."
+    set_doc, show_doc = _first_lines(commands.GENERATE)
     field, values = "generate", GENERATED
     shown = "What is generated for code without SFrame is {!r}."
 
@@ -155,11 +151,13 @@ class _Prefix(gdb.Command):
 def register(plugin: Plugin) -> None:
     """Create all commands and parameters."""
     _Prefix("set sframe", "Settings of the SFrame unwinder.", "help set sframe")
-    shown = "; ".join(f"show sframe {name}" for name in ("mode", "strict", "generate"))
+    names = [command.name for command in commands.SETTINGS]
+    shown = "; ".join(f"show sframe {name}" for name in names)
     _Prefix("show sframe", "Show the settings of the SFrame unwinder.", shown)
     SFrame()
     for setting in (Mode, Strict, Generate):
         setting(plugin)
-    for command in _COMMANDS:
+    for command in commands.IN_BOTH:
         Entry(plugin, command)
-    gdb.execute("alias sframe bt = sframe backtrace")
+    for name, command in commands.SHORT.items():
+        gdb.execute(f"alias sframe {name} = sframe {command.name}")

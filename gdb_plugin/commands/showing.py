@@ -14,7 +14,6 @@ from gdb_plugin.interface.texts import path_of, text
 from gdb_plugin.process.process import Process
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import PlaceKind
-from sframe_unwind.debugger.settings import ALWAYS
 from sframe_unwind.kernel.entry_code import shown_name
 from sframe_unwind.kernel.linux import EXCEPTION
 from sframe_unwind.kernel.unwinder import NAME as KERNEL
@@ -57,8 +56,11 @@ def shown_frame(process: Process, walked: Walked, level: int) -> ShownFrame:
     )
 
 
-def end_of(process: Process, recorder: Recorder, frame: gdb.Frame, mode: str) -> str:
-    """Return why GDB shows no frame beyond a frame."""
+def end_of(process: Process, recorder: Recorder, frame: gdb.Frame, with_sframe: bool) -> str:
+    """Return why GDB shows no frame beyond a frame.
+
+    :param with_sframe: SFrame unwinds where it can, so its reason is given, too.
+    """
     place = process.entry_places.get(lookup_address(frame.pc(), is_interrupted(process, frame)))
     if place is not None and place.is_outermost:
         return place.kind.value
@@ -67,7 +69,7 @@ def end_of(process: Process, recorder: Recorder, frame: gdb.Frame, mode: str) ->
         # A frame that was claimed as the outermost one is not a signal frame.
         if frame.type() == gdb.NORMAL_FRAME or (outer is not None and is_user_space(process, outer)):
             return PlaceKind.USER_ENTRY.value
-    by_sframe = _by_sframe(process, recorder, frame) if mode == ALWAYS else ""
+    by_sframe = _by_sframe(process, recorder, frame) if with_sframe else ""
     reason = frame.unwind_stop_reason()
     if reason != gdb.FRAME_UNWIND_NO_REASON:
         why = str(gdb.frame_stop_reason_string(reason))

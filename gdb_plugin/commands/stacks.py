@@ -27,7 +27,7 @@ from sframe_unwind.arch import PlaceKind
 from sframe_unwind.debugger import contexts, tasks
 from sframe_unwind.debugger.arguments import ContextArgument
 from sframe_unwind.debugger.code_judge import ProcessCode
-from sframe_unwind.debugger.settings import ALWAYS, OFF, Settings
+from sframe_unwind.debugger.settings import OFF, SFRAME_ALONE, Settings
 from sframe_unwind.kernel.tasks import TaskList
 from sframe_unwind.report.compare import Comparison, compare
 from sframe_unwind.report.explain import FrameContext
@@ -52,7 +52,7 @@ class Stacks:
         :param limit: maximum number of frames.
         :raises gdb.error: there is no stack.
         """
-        return self._stack(Settings(ALWAYS, strict=True), limit)
+        return self._stack(SFRAME_ALONE, limit)
 
     def comparison(self, limit: int | None = None) -> Comparison:
         """Compare the stack by SFrame with the stack by GDB's own unwinders; see :meth:`by_sframe`."""
@@ -194,8 +194,8 @@ class Stacks:
                     if len(frames) == limit:
                         return titled(frames, contexts.only(len(frames)))
                     frames.append(shown_frame(process, walked, len(frames)))
-                end = end_of(process, recorder, walked.frame, settings.mode)
-                beyond = self._beyond(process, walked, limit) if settings.mode == ALWAYS else None
+                end = end_of(process, recorder, walked.frame, settings.takes_all)
+                beyond = self._beyond(process, walked, limit) if settings.takes_all else None
                 if beyond is not None:
                     frames, end = _joined(frames, beyond.frames, limit), beyond.end
             except gdb.error as error:

@@ -8,7 +8,7 @@ from gdb_plugin.frames.native_cfi import NativeCfi
 from gdb_plugin.process.functions import entry_of, is_entry
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
-from sframe_unwind.debugger.settings import ALWAYS, FALLBACK, Settings
+from sframe_unwind.debugger.settings import Settings
 from sframe_unwind.kernel.entry_code import EntryPlace
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.table import Match
@@ -119,8 +119,8 @@ class Planner:
         found = self.modules.results[address]
         if not isinstance(found, Found):
             return None
-        has_cfi = self._native.covers(address, settings.mode != ALWAYS)
-        if has_cfi and settings.mode == FALLBACK:
+        has_cfi = self._native.covers(address, not settings.takes_all)
+        if has_cfi and settings.leaves_cfi:
             return None
         spares_innermost = False
         if not settings.strict:

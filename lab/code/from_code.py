@@ -1,9 +1,11 @@
 """Compares the rows that machine code alone gives with the CFI of the same file, which is hidden from the code.
 
-python -m lab.code.from_code [--stripped] FILE...
+python -m lab.code.from_code [--stripped] [--abi ABI] [FILE...]
 
-For each file: the functions that CFI describes, how many of them have no row that differs and none missing, and the
-instructions by outcome.  `--stripped` hides the symbols too: functions are found by following calls.
+Without FILE, the files are those of :mod:`lab.code.described_files`.  For each file: the functions that CFI describes,
+how many of them have no row that differs and none missing, the instructions by outcome, and the share of those with a
+row.  Where exceptions lead is known from the tables of landing pads, to which the CFI refers.  `--stripped` hides the
+CFI and the symbols as a whole: functions are found by following calls.
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ import argparse
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from lab.code.described_files import MACHINES, Described, described
 from sframe_unwind.address import Range
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.rules import CfiRules, NoRule
@@ -57,10 +61,11 @@ class Compared(NamedTuple):
 def compared(binary: ElfBinary, with_symbols: bool = True) -> Compared:
     """Compare the rows of a file's code with its CFI.
 
-    :param with_symbols: the extents of functions by symbols and CFI may be used, but no rule.
+    :param with_symbols: the extents of functions by symbols and CFI, and the tables of landing pads that CFI names, may
+        be used, but no rule.
     """
     extents = binary.cfi.ranges() if with_symbols else []
-    by_start = {one.start: one for one in functions_by_code(binary, extents, with_exceptions=False)}
+    by_start = {one.start: one for one in functions_by_code(binary, extents, with_exceptions=with_symbols)}
     rules = CfiRules(binary.arch)
     instructions: Counter[str] = Counter()
     differences: list[Difference] = []
@@ -139,24 +144,49 @@ def _may_agree(one: RegisterRule | None, other: RegisterRule | None, own: int | 
     return one == other or (own is not None and None in (one, other))
 
 
+HEAD = """\
+| machine | file | functions | found | right as a whole | equal / another form / not known / different | with a row |
+|---|---|--:|--:|--:|--:|--:|"""
+
+
+def line(machine: str, label: str, found: Compared) -> str:
+    """Return the line of the table for one file."""
+    counts = [found.instructions[kind] for kind in (EQUAL, OTHER_FORM, NOT_KNOWN, DIFFERENT)]
+    share = 100 * (1 - found.instructions[NOT_KNOWN] / max(1, sum(counts)))
+    kinds = " / ".join(f"{count:,}" for count in counts)
+    numbers = f"{found.functions:,} | {found.found:,} | {found.whole:,} | {kinds} | {share:.2f}%"
+    return f"| {machine} | {label} | {numbers} |"
+
+
 def main() -> int:
-    """Print the table."""
+    """Print the table, and then each difference and each function that was found where there is none."""
     parser = argparse.ArgumentParser(prog="python -m lab.code.from_code", description=__doc__)
-    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--stripped", action="store_true", help="hide the symbols, too")
+    parser.add_argument(
+        "--abi", action="append", choices=list(MACHINES), help="of the files without FILE; default: all"
+    )
     options = parser.parse_args()
-    print("| file | functions | found | right as a whole | equal / another form / not known / different |")
-    print("|---|--:|--:|--:|--:|")
-    failed = False
-    for path in options.files:
-        with opened(path) as binary:
+    wrong: list[str] = []
+    print(HEAD, flush=True)
+    for file in _files(options.files, options.abi or list(MACHINES)):
+        with opened(file.provide()) as binary:
             found = compared(binary, not options.stripped)
-        kinds = " / ".join(f"{found.instructions[kind]:,}" for kind in (EQUAL, OTHER_FORM, NOT_KNOWN, DIFFERENT))
-        print(f"| {path.name} | {found.functions:,} | {found.found:,} | {found.whole:,} | {kinds} |", flush=True)
-        for one in found.differences[:10]:
-            print(f"  {one.address:#x} {one.function}: code {one.code}; CFI {one.cfi}")
-        failed |= bool(found.differences)
-    return int(failed)
+        print(line(file.machine, file.label, found), flush=True)
+        for one in found.differences:
+            wrong.append(f"{file.label}: {one.address:#x} {one.function}: code {one.code}; CFI {one.cfi}")
+        wrong += [f"{file.label}: {start:#x}: in the middle of a function" for start in found.misplaced]
+    print("\n".join(["", *wrong]))
+    return int(bool(wrong))
+
+
+def _files(paths: list[Path], machines: list[str]) -> Iterator[Described]:
+    if not paths:
+        for machine in machines:
+            yield from described(machine)
+    for path in paths:
+        with opened(path) as binary:
+            yield Described(binary.arch.name, f"`{path.name}`", partial(Path, path))
 
 
 if __name__ == "__main__":

@@ -59,6 +59,7 @@ _RUN_ALONE = f"setarch -R {{}} > output.txt 2>&1 < /dev/null & echo $! > pid; {_
 _AWAIT_SOCKET = "while ! test -S socket; do sleep 0.1; done"
 _EMULATOR = " ".join((*ABIS["aarch64"].emulator, *FIXED_MEMORY))
 _EMULATE = f"setarch -R {_EMULATOR} -g socket {{}} > /dev/null 2>&1 & {_AWAIT_SOCKET}"
+_EMULATE_OTHER = _EMULATE.format("'{other}'")
 _ATTACH = 'python gdb.execute("attach " + open("pid").read().strip())'
 _LLDB_ATTACH = 'script lldb.debugger.HandleCommand("process attach -p " + open("pid").read().strip())'
 _LLDB_SIGNAL = 'script os.system("kill -USR1 $(cat pid)")'
@@ -234,15 +235,15 @@ SITUATIONS = {
     "two-machines": Situation(
         PROGRAMS["calls"],
         [
-            *(_until("add"), ["add-inferior"], ["inferior 2"], ["file {other}"]),
-            *([f"shell {_EMULATE.format('{other}')}", "target remote socket"], ["break inner"], ["continue"]),
+            *(_until("add"), ["add-inferior"], ["inferior 2"], ['file "{other}"']),
+            *([f"shell {_EMULATE_OTHER}", "target remote socket"], ["break inner"], ["continue"]),
             *(["backtrace"], ["inferior 1"], ["backtrace"], ["finish"], ["inferior 2"], ["finish"], ["backtrace"]),
             *(["stepi"], ["up", "info locals"], ["inferior 1"], ["step"], ["next"], ["inferior 2"], ["next"]),
             *(["info frame"], ["kill"], ["inferior 1"], ["backtrace"], ["finish"]),
         ],
         [
-            *(_lldb_until("add"), ["target create {other}"]),
-            *([f'script import os; os.system("{_EMULATE.format("{other}")}")', _LLDB_CONNECT],),
+            *(_lldb_until("add"), ['target create "{other}"']),
+            *([f'script import os; os.system("{_EMULATE_OTHER}")', _LLDB_CONNECT],),
             *(["breakpoint set -n inner", "continue"], ["bt"], ["target select 0"], ["bt"], ["finish"]),
             *(["target select 1"], ["finish"], ["bt"], ["stepi"], ["up", "frame variable"], ["target select 0"]),
             *(["step"], ["next"], ["target select 1"], ["next"], ["process kill"], ["target select 0"], ["bt"]),

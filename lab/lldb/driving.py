@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from tests.hanging import HANG
 from tests.lldb.debuggers import CHECKOUT
-from tests.lldb.driver import IMPORT
-from tests.lldb.terminal import Terminal, terminal
+from tests.lldb.terminal import Terminal, terminal, typed, typed_import
 from tests.samples.build import toolchain
 
 SOURCE = Path(__file__).parent / "stepping.cc"
@@ -58,9 +57,9 @@ def drive(lldb: str, seed: int, mode: str, steps: int, level: str = "-O2") -> li
     done = []
     with terminal(lldb) as session:
         if mode != "none":
-            session.run(IMPORT)
+            session.run(typed_import())
             session.run("sframe strict on" if mode == STRICT else f"sframe mode {mode}")
-        session.run(f'target create "{program(level)}"')
+        session.run(f'target create "{typed(program(level))}"')
         for name in STARTS:
             session.run(f"breakpoint set -n {name}")
         session.launch()

@@ -15,7 +15,7 @@ from lab.lldb.driving import ALWAYS, STRICT, drive
 from tests.hanging import HANG
 from tests.lldb.debuggers import PROVIDING, path_of
 from tests.lldb.driver import IMPORT, batch
-from tests.lldb.terminal import Terminal, terminal
+from tests.lldb.terminal import Terminal, terminal, typed, typed_import
 from tests.samples.build import build
 
 _SAMPLES = ("leaf", "recursion", "threads", "sframe_only_stripped", "callback")
@@ -64,7 +64,7 @@ def _in_batch(lldb: str, sample: str, before: tuple[str, ...], at_the_stop: tupl
 def typed_loaded_first(lldb: str, number: int) -> None:
     """At a terminal; the plugin is loaded before there is a target."""
     with terminal(lldb) as session:
-        session.run(IMPORT)
+        session.run(typed_import())
         _start(session, _sample(number))
         _use(session, _sample(number))
 
@@ -73,7 +73,7 @@ def typed_loaded_at_a_stop(lldb: str, number: int) -> None:
     """At a terminal; `bt` is typed together with the import, at a stopped process."""
     with terminal(lldb) as session:
         _start(session, _sample(number))
-        session.type(IMPORT)
+        session.type(typed_import())
         _use(session, _sample(number))
 
 
@@ -95,7 +95,7 @@ def _sample(number: int) -> str:
 
 
 def _start(session: Terminal, sample: str) -> None:
-    session.run(f'target create "{build(sample)}"')
+    session.run(f'target create "{typed(build(sample))}"')
     session.run("breakpoint set -n sample_stop")
     session.launch()
 

@@ -18,7 +18,7 @@ from lldb_plugin.process.process import Process
 from sframe_unwind.address import lookup_address
 from sframe_unwind.debugger.code_judge import ProcessCode
 from sframe_unwind.debugger.contexts import Name, frames_of, only
-from sframe_unwind.debugger.settings import ALWAYS, Settings
+from sframe_unwind.debugger.settings import SFRAME_ALONE, Settings
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import WordReader
 from sframe_unwind.report.compare import Comparison, compare
@@ -59,7 +59,7 @@ def by_sframe(snapshot: Snapshot, limit: int | None = None) -> Stack:
 
     :param limit: maximum number of frames.
     """
-    steps = walk(snapshot.process, snapshot.native, Settings(ALWAYS, strict=True))
+    steps = walk(snapshot.process, snapshot.native, SFRAME_ALONE)
     return _titled(snapshot, *frames_of(steps, snapshot.process.modules, partial(name_of, snapshot), limit))
 
 

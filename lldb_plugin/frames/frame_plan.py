@@ -10,7 +10,7 @@ from lldb_plugin.frames.native import NativeStack
 from lldb_plugin.frames.native_frames import NativeFrame
 from lldb_plugin.process.inlining import Scope, Scopes
 from lldb_plugin.process.process import Process
-from sframe_unwind.debugger.settings import FALLBACK, Settings
+from sframe_unwind.debugger.settings import Settings
 from sframe_unwind.memory import ReadAhead, WordReader
 from sframe_unwind.unwind.other_stacks import OtherStacks
 from sframe_unwind.unwind.walk import MAX_FRAMES, SFRAME, End, Frame, Walk
@@ -48,7 +48,7 @@ def walk(process: Process, native: NativeStack, settings: Settings, limit: int =
     """
     read_word = WordReader(ReadAhead(process.read), process.arch.byteorder)
     kernel = process.kernel_at(native.innermost.pc)
-    left = process.modules.has_cfi if settings.mode == FALLBACK else None
+    left = process.modules.has_cfi if settings.leaves_cfi else None
     switches = kernel.leaves_stack if kernel is not None else None
     better = process.precedence.prefers_cfi if settings.decides else None
     return Walk(

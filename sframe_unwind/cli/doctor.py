@@ -41,8 +41,7 @@ def run(options: argparse.Namespace) -> int:
     """Print what this machine can do; return the exit status."""
     findings = examine()
     if options.json:
-        listed = [one._replace(remedy="" if one.works else one.remedy)._asdict() for one in findings]
-        print(json.dumps({"version": __version__, "findings": listed}, indent=2))
+        print(json.dumps({"version": __version__, "findings": [one.to_json() for one in findings]}, indent=2))
     else:
         print("\n".join(lines(findings)))
     return DONE if all(one.works for one in findings) else NOT_ALL

@@ -19,7 +19,7 @@ EXAMPLES = """\
 """
 
 _FOLDER = Path(__file__).with_name("schemas")
-NAMES = ("annotate", "backtrace", "compare", "convert", "doctor", "dump", "lint", "perf", "show", "survey", "verify")
+NAMES = tuple(sorted(file.stem for file in _FOLDER.glob("*.json")))
 """The commands with a schema; ``compare`` is the debuggers' command ``sframe compare``."""
 
 

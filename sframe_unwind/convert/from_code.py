@@ -43,7 +43,7 @@ def functions_by_code(
     :param only: yield known functions that overlap these, and others that determine what they do; ``None``: all.
     :raises MissingExtraError: the package that decodes the code is not installed.
     """
-    machine = MACHINES[binary.arch.name]
+    machine = MACHINES[binary.arch.name].for_any_caller()
     lifter = Lifter(machine)
     image = image_of(binary, machine)
     if only is None:

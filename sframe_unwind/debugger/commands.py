@@ -176,3 +176,12 @@ CONVERT = Command(
     positional=1,
     takes_text=True,
 )
+
+SETTINGS = (MODE, STRICT, GENERATE)
+"""These are commands in LLDB only: GDB has ``set sframe`` and ``show sframe``."""
+IN_BOTH = (STATUS, BACKTRACE, COMPARE, EXPLAIN, DISASSEMBLE, TASKS)
+"""The commands of both debuggers."""
+IN_LLDB = (*SETTINGS, *IN_BOTH, CONVERT)
+"""All commands of LLDB."""
+SHORT = {"bt": BACKTRACE}
+"""Short names of commands."""

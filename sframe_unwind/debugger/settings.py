@@ -6,7 +6,19 @@ from typing import NamedTuple
 
 from sframe_unwind.debugger.modes import ALWAYS, AUTO, CODE, FALLBACK, GENERATED, MODES, OFF, TABLES
 
-__all__ = ["ALWAYS", "AUTO", "CODE", "FALLBACK", "GENERATED", "MODES", "OFF", "TABLES", "Settings", "check_generate"]
+__all__ = [
+    "ALWAYS",
+    "AUTO",
+    "CODE",
+    "FALLBACK",
+    "GENERATED",
+    "MODES",
+    "OFF",
+    "SFRAME_ALONE",
+    "TABLES",
+    "Settings",
+    "check_generate",
+]
 
 
 class Settings(NamedTuple):
@@ -32,9 +44,23 @@ class Settings(NamedTuple):
         """Whether the better description of a frame is used, and not SFrame's wherever there is one."""
         return self.mode == AUTO and not self.strict
 
+    @property
+    def takes_all(self) -> bool:
+        """Whether SFrame counts wherever it describes a frame."""
+        return self.mode == ALWAYS
+
+    @property
+    def leaves_cfi(self) -> bool:
+        """Whether frames that CFI describes are left to the debugger."""
+        return self.mode == FALLBACK
+
     def __str__(self) -> str:
         generate = {OFF: "", TABLES: ", generate"}.get(self.generate, f", generate {self.generate}")
         return f"{self.mode}{', strict' if self.strict else ''}{generate}"
+
+
+SFRAME_ALONE = Settings(ALWAYS, strict=True)
+"""Every frame that SFrame covers is unwound by it, as in the stacks of the commands."""
 
 
 def check_generate(value: str) -> None:

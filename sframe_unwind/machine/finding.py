@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Finding(NamedTuple):
@@ -18,6 +18,10 @@ class Finding(NamedTuple):
     """The result in words: a version, a setting, or an error message."""
     remedy: str = ""
     """The remedy in one line; empty: there is none, or none is needed."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON object of the finding in ``doctor --json``."""
+        return self._replace(remedy="" if self.works else self.remedy)._asdict()
 
     def sentence(self) -> str:
         """Return the finding in one line."""

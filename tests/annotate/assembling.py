@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -51,7 +52,7 @@ def apply(patch: str, folder: Path) -> None:
 
 def patched(machine: str, source: Path, capsys: pytest.CaptureFixture[str], *functions: str) -> tuple[int, str, str]:
     """Patch a source in place, after a proof; return the exit status, the patch and the messages."""
-    command = " ".join(assembler(machine, "-g"))
+    command = shlex.join(assembler(machine, "-g"))
     arguments = ["annotate", "--patch", "-p", str(source.parent), "--prove", "--as", command]
     status = main([*arguments, str(assembled(machine, source)), *functions])
     patch, messages = capsys.readouterr()

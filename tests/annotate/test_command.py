@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -148,7 +149,7 @@ def test_the_assembler_and_its_options(tmp_path: Path, capsys: pytest.CaptureFix
     written(tmp_path, "\t.macro SAVE\n\tpush %rbx\n\t.endm\n", "macros.inc")
     source = written(tmp_path, '\t.include "macros.inc"\n' + function("f", "SAVE\npop %rbx\nret"))
     made = assembled("amd64", source, "-I", str(tmp_path))
-    command = " ".join(assembler("amd64", "-g"))
+    command = shlex.join(assembler("amd64", "-g"))
     assert main(["annotate", "--patch", "--prove", "--as", command, str(made)]) == 0
     assert "+\t.cfi_def_cfa_offset 16\n" in capsys.readouterr().out
 

@@ -159,7 +159,7 @@ def test_a_source_that_has_changed_since(tmp_path: Path, capsys: pytest.CaptureF
     source = written(tmp_path, function("f", "push %rbx\npop %rbx\nret"))
     made = assembled("amd64", source)
     source.write_text(function("f", "nop\npush %rbx\npop %rbx\nret"))
-    command = " ".join(assembler("amd64", "-g"))
+    command = shlex.join(assembler("amd64", "-g"))
     assert main(["annotate", "--patch", "--prove", "--as", command, str(made)]) == 2
     output, messages = capsys.readouterr()
     assert output == ""
@@ -170,7 +170,7 @@ def test_what_the_assembler_refuses(tmp_path: Path, capsys: pytest.CaptureFixtur
     source = written(tmp_path, function("f", "push %rbx\npop %rbx\nret"))
     made = assembled("amd64", source)
     source.write_text(source.read_text().replace("ret", "no_such_instruction"))
-    command = " ".join(assembler("amd64", "-g"))
+    command = shlex.join(assembler("amd64", "-g"))
     assert main(["annotate", "--patch", "--prove", "--as", command, str(made)]) == 2
     assert "f.s (patched):11: Error: no such instruction" in capsys.readouterr().err
     missing = str(tmp_path / "no-such-assembler")

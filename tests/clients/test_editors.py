@@ -73,7 +73,7 @@ def test_cpptools_by_the_lines_of_the_page(debugger: Debugger, tmp_path: Path) -
         _answer(gdb)
         started = ["-break-insert sample_stop", "-exec-arguments > output.txt", "-exec-run"]
         commands = [setup["text"] for setup in launch["setupCommands"]]
-        for command in (*commands, f"-file-exec-and-symbols {launch['program']}", *started):
+        for command in (*commands, f'-file-exec-and-symbols "{launch["program"]}"', *started):
             gdb.send(f"{command}\n".encode())
             answer = _answer(gdb)
             while not any(record["message"] in ("done", "error", "stopped") for record in answer):

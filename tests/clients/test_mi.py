@@ -57,7 +57,7 @@ def spoken(debugger: Debugger, folder: Path, plugin: bool, build: str, commands:
     environment = gdb_environment(folder / "home", plugin)
     with Process([debugger.path, "-q", "--interpreter=mi3"], environment, folder) as gdb:
         lines = _until_prompt(gdb)
-        started = [f"-file-exec-and-symbols {built(named(build))}", "-exec-arguments > output.txt"]
+        started = [f'-file-exec-and-symbols "{built(named(build))}"', "-exec-arguments > output.txt"]
         for command in (*started, *commands):
             gdb.send(f"{command}\n".encode())
             answer = _until_prompt(gdb)

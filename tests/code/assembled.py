@@ -1,4 +1,4 @@
-"""Object files of assembly sources, with SFrame and DWARF CFI."""
+"""Object files of assembly sources, with SFrame and DWARF CFI, and libraries."""
 
 from __future__ import annotations
 
@@ -44,3 +44,11 @@ def assemble(machine: str, source: str, path: Path) -> Path:
     )
     assert done.returncode == 0, done.stderr
     return path
+
+
+def linked(source: str, folder: Path) -> Path:
+    """Return a library of an assembly source for AMD64."""
+    library = folder / "library.so"
+    command = ["gcc", "-shared", "-nostdlib", "-x", "assembler", "-o", str(library), "-"]
+    subprocess.run(command, input=source, text=True, check=True, timeout=HANG)
+    return library

@@ -19,6 +19,7 @@ from sframe_unwind.sframe.constants import PauthKey
 from sframe_unwind.unwind_rule import UnwindRule
 from sframe_unwind.verify import Plan, verify
 from tests.abis.debuggers import DEBUGGERS, debugger
+from tests.code.assembled import linked
 from tests.gdb.driver import batch
 from tests.hanging import HANG
 from tests.missing import toolchain_needed
@@ -137,14 +138,6 @@ def test_code_without_a_row_is_named(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["convert", str(program), "-o", str(tmp_path / "copy"), "--from", "code", "--json"]) == 1
     losses = json.loads(capsys.readouterr().out)["losses"]
     assert [(loss["address"], loss["size"]) for loss in losses] == [(start + 8, 3)]  # nothing leads there
-
-
-def linked(source: str, folder: Path) -> Path:
-    """Return a library of an assembly source."""
-    library = folder / "library.so"
-    command = ["gcc", "-shared", "-nostdlib", "-x", "assembler", "-o", str(library), "-"]
-    subprocess.run(command, input=source, text=True, check=True, timeout=HANG)
-    return library
 
 
 def test_the_condition_code_is_no_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from sframe_unwind.debugger.arguments import Arguments, ContextArgument, UsageError, parse, parse_line
 from sframe_unwind.debugger.commands import (
     BACKTRACE,
     COMPARE,
-    DISASSEMBLE,
     EXPLAIN,
+    IN_BOTH,
+    IN_LLDB,
     MODE,
+    SETTINGS,
     STATUS,
-    STRICT,
     Command,
 )
 
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 CONTEXT = "[-regs pc=EXPR,sp=EXPR,fp=EXPR[,lr=EXPR] | -ucontext EXPR | -jmpbuf EXPR | -task PID]"
-ALL = (MODE, STRICT, STATUS, BACKTRACE, COMPARE, EXPLAIN, DISASSEMBLE)
 
 
 def test_options_and_the_number_of_frames() -> None:
@@ -66,10 +70,23 @@ def test_a_context_is_the_rest_of_the_line(line: str, limit: int | None, option:
     assert parse_line(BACKTRACE, line, str.split) == expected
 
 
-@pytest.mark.parametrize("command", ALL, ids=[command.name for command in ALL])
+@pytest.mark.parametrize("command", IN_LLDB, ids=[command.name for command in IN_LLDB])
 def test_help_has_a_summary_and_the_usage(command: Command) -> None:
     lines = command.help("LLDB").splitlines()
     assert lines[0].endswith(".")
     assert lines[-1] == command.usage_line()
     assert "{" not in command.help("GDB")
     assert max(map(len, lines)) <= 120
+
+
+def table_of_commands(page: str) -> list[str]:
+    """Return the first cells of the table of commands on a page of a debugger."""
+    section = (DOCS / page).read_text(encoding="utf-8").partition("\n## Commands\n")[2].partition("\n## ")[0]
+    return re.findall(r"^\| (.*?) \| ", section, re.MULTILINE)
+
+
+def test_the_pages_have_each_command() -> None:
+    gdb, lldb = "\n".join(table_of_commands("gdb.md")), "\n".join(table_of_commands("lldb.md"))
+    commands = [*(f"set sframe {command.name} " for command in SETTINGS), *(f"sframe {each.name}" for each in IN_BOTH)]
+    assert [command for command in commands if f"`{command}" not in gdb] == []
+    assert [each.name for each in IN_LLDB if not re.search(rf"`(sframe )?{each.name}\b", lldb)] == []

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sframe_unwind import elf
+from sframe_unwind.debugger.commands import IN_BOTH
 from sframe_unwind.sframe.table import Match
 from tests import schemas
 from tests.debugger.lines import is_internal, lines
@@ -21,7 +22,7 @@ from tests.gdb.programs import built, program
 from tests.pairing import paired
 
 ABI = "amd64"
-COMMANDS = ("status", "backtrace", "compare", "explain", "disassemble")
+COMMANDS = tuple(command.name for command in IN_BOTH)
 BACKTRACE = (
     "sframe backtrace [N] [-all] [-regs pc=EXPR,sp=EXPR,fp=EXPR[,lr=EXPR] | -ucontext EXPR | -jmpbuf EXPR | -task PID]"
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import pexpect
 
 from tests.hanging import HANG
+from tests.lldb.debuggers import PLUGIN
 from tests.lldb.driver import START, check, end, environment
 from tests.terminals import close
 from tests.transcripts import Transcript
@@ -86,6 +88,19 @@ class Terminal:
         said = _CONTROL.sub("", self._child.before)
         check(said)
         return said
+
+
+def typed(path: Path) -> str:
+    """Return a path as a session can type it: from the current folder.
+
+    The line editor of LLDB 23.1 loses bytes of characters that are not ASCII, which the folders above may have.
+    """
+    return os.path.relpath(path)
+
+
+def typed_import() -> str:
+    """Return the command that loads the plugin, as a session can type it."""
+    return f'command script import "{typed(PLUGIN)}"'
 
 
 @contextmanager

@@ -109,7 +109,7 @@ START = ("breakpoint set -n qsort", "process launch -o /dev/null")
 def test_other_scripts_hear_all_events(lldb: str, name: str, programs: dict[str, Path], tmp_path: Path) -> None:
     """LLDB gives each kind of event of a debugger to one listener, the first that asks."""
     (tmp_path / "other.py").write_text(OTHER, encoding="utf-8")
-    first = f"command script import {tmp_path}/other.py"
+    first = f'command script import "{tmp_path}/other.py"'
     commands = (*START, "frame select 0", "count")
     alone, beside = (
         [
@@ -130,7 +130,7 @@ def test_events_that_others_read_later_are_whole(
 ) -> None:
     """All listeners get the same object of an event: who clears it clears it for all."""
     (tmp_path / "late.py").write_text(LATE, encoding="utf-8")
-    first = f"command script import {tmp_path}/late.py"
+    first = f'command script import "{tmp_path}/late.py"'
     said = [
         re.findall(
             r"^late (\w+)$", shown(lldb, programs[name], "listen", *START, "read", plugin=plugin, first=first), re.M

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind import elf
+from sframe_unwind.debugger.commands import IN_LLDB, SHORT
 from sframe_unwind.sframe.table import Match
 from tests import schemas
 from tests.debugger.lines import is_internal, lines
@@ -27,19 +28,7 @@ from tests.waiting import wait_until_idle
 LEAF = next(stop for stop in STOPS if stop.name == "leaf")
 THREADS = next(stop for stop in STOPS if stop.sample == "threads")
 SUMS = ("main", "main + 4", "main+0x4", "main + 4 - 4")
-COMMANDS = (
-    "mode",
-    "strict",
-    "generate",
-    "status",
-    "backtrace",
-    "bt",
-    "compare",
-    "explain",
-    "disassemble",
-    "tasks",
-    "convert",
-)
+COMMANDS = (*(command.name for command in IN_LLDB), *SHORT)
 
 WRONG = {
     "sframe mode sideways": "mode 'sideways' is not known; Usage: sframe mode [auto | always | fallback | off]",

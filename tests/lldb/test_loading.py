@@ -17,7 +17,7 @@ from tests.hanging import HANG
 from tests.lldb.debuggers import PLUGIN, find, find_without_provider
 from tests.lldb.driver import IMPORT, batch, check, environment, stacks
 from tests.lldb.hearing import telling
-from tests.lldb.terminal import terminal
+from tests.lldb.terminal import terminal, typed
 from tests.missing import toolchain_needed
 from tests.samples.build import build, toolchain
 from tests.waiting import wait_until_idle
@@ -54,7 +54,7 @@ def test_from_the_settings_file(lldb: str, tmp_path: Path) -> None:
     assert_plugged(batch(lldb, *START, *SHOW, str(build("sframe_only")), init=True, HOME=str(tmp_path)))
     with terminal(lldb, init=True, HOME=str(tmp_path)) as session:
         for _ in range(2):
-            session.run(f'target create "{build("sframe_only")}"')
+            session.run(f'target create "{typed(build("sframe_only"))}"')
             session.run("breakpoint set -n sample_stop")
             session.launch()
             shown = session.run("bt")
@@ -161,7 +161,7 @@ def test_a_debugger_of_a_script_is_not_waited_for(lldb: str, tmp_path: Path) -> 
     """
     program = str(build("sframe_only_stripped"))
     (tmp_path / "other.py").write_text(OTHER.format(load=IMPORT, program=program), encoding="utf-8")
-    said = batch(lldb, "-o", f"command script import {tmp_path}/other.py")
+    said = batch(lldb, "-o", f'command script import "{tmp_path}/other.py"')
     native, complete, waited = said.partition("result: ")[2].split()[:3]
     assert int(native) < STRIPPED_DEPTH <= int(complete)
     assert float(waited) < 2
@@ -178,8 +178,8 @@ def test_removed_where_a_setting_is_not_needed_any_more(lldb: str) -> None:
 def test_no_stop_hook_in_mode_off(lldb: str) -> None:
     """Hooks of targets, of later ones too, are disabled with the mode; a hook of the user's is left alone."""
     mine = "target stop-hook add -o 'script print(\"mine\")'"
-    commands = [f"target create {build('leaf')}", HOOKS, mine, "sframe mode always", HOOKS]
-    commands += ["sframe mode off", HOOKS, f"target create {build('recursion')}", HOOKS]
+    commands = [f'target create "{build("leaf")}"', HOOKS, mine, "sframe mode always", HOOKS]
+    commands += ["sframe mode off", HOOKS, f'target create "{build("recursion")}"', HOOKS]
     before = ("-O", IMPORT, "-O", "sframe mode off")
     said = batch(lldb, *before, *(part for command in commands for part in ("-o", command)))
     listed = [part.partition("(lldb)")[0] for part in said.split(f"(lldb) {HOOKS}\n")[1:]]
@@ -284,7 +284,7 @@ def waiting_until_registered(folder: Path) -> str:
     """Return a command that waits until the plugin, which slept, has registered the provider."""
     script = folder / "registered.py"
     script.write_text(REGISTERED.format(list=LIST, seconds=HANG), encoding="utf-8")
-    return f"command script import {script}"
+    return f'command script import "{script}"'
 
 
 @pytest.mark.parametrize(("version", "waits"), [("22.1", True), ("newest", True), ("newest", False)])
@@ -330,7 +330,7 @@ def test_attached_to_what_then_runs_another_program(lldb: str, when: str, tmp_pa
     """The program that comes has SFrame alone: the provider is registered at the first stop that needs it."""
     sample, go = build("sframe_only"), tmp_path / "go"
     os.mkfifo(go)
-    process = subprocess.Popen(["sh", "-c", f"read word < {go}; exec {sample}"], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(["sh", "-c", f"read word < '{go}'; exec '{sample}'"], stdout=subprocess.DEVNULL)
     try:
         # Opened for reading too, so that opening does not wait for the stopped process.
         write = f"script import os; os.write(os.open({str(go)!r}, os.O_RDWR), b'go\\n')"

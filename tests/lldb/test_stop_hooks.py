@@ -78,7 +78,7 @@ def test_a_hook_of_the_users_does_what_it_does_without_the_plugin(lldb: str, hoo
 def test_a_hook_in_python_continues(lldb: str, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(IN_PYTHON, encoding="utf-8")
     add = "target stop-hook add -P mine.Continues"
-    commands = (f"command script import {tmp_path}/mine.py", add, "continue")
+    commands = (f'command script import "{tmp_path}/mine.py"', add, "continue")
     expected = shown(lldb, False, *commands)
     assert "exited with status = 0" in expected
     assert shown(lldb, True, *commands) == expected
@@ -116,7 +116,7 @@ def test_the_plugins_hook_is_active_while_sframe_changes_stacks(lldb: str) -> No
 
 def test_no_header_at_the_first_stop_of_a_second_target(lldb: str) -> None:
     start = ("breakpoint set -n sample_stop", "process launch -o /dev/null", LIST)
-    commands = [*start, f"target create {build('leaf')}", LIST, *start]
+    commands = [*start, f'target create "{build("leaf")}"', LIST, *start]
     arguments = [part for command in commands for part in ("-o", command)]
     said = batch(lldb, "-O", IMPORT, *arguments, str(build("sframe_only_stripped")))
     assert states(said) == [["enabled"], [], []]

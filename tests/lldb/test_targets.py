@@ -73,7 +73,7 @@ import threading, time
 from lldb_plugin.lifecycle.new_modules import NewModules
 from lldb_plugin.lifecycle.watching import Watcher
 mine, other = lldb.debugger, lldb.SBDebugger.Create(False)
-other.HandleCommand("command script import {plugin}")
+other.HandleCommand('command script import "{plugin}"')
 number_of_other = other.GetID()
 handle, handled = Watcher._look_at, threading.Event()
 def late(watcher, target):

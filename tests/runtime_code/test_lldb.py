@@ -88,8 +88,8 @@ def test_jit_images_come_and_go(abi: str) -> None:
 def test_the_list_of_a_process_that_has_ended_is_not_read(lldb: str) -> None:
     """The command `script` asks for frames then, too."""
     executable, first, second = jit("amd64", sframe=True)
-    lines = [IMPORT, f"target create {executable}", "breakpoint set -n sample_call"]
-    lines += [f"process launch -- {first} {second}", "breakpoint delete -f", "continue", "script lldb.process"]
+    lines = [IMPORT, f'target create "{executable}"', "breakpoint set -n sample_call"]
+    lines += [f'process launch -- "{first}" "{second}"', "breakpoint delete -f", "continue", "script lldb.process"]
     said = batch(find(lldb), *(part for line in lines for part in ("-o", line)))
     assert "stop reason = breakpoint" in said
     assert "exited with status = 0" in said

@@ -70,8 +70,9 @@ class Calls:
             yield self._with_other_link(pc, address if name is None else None, instruction, state)
             return
         called = address if name is None else None
+        is_end = is_not_returning(name) if name is not None else address in self._all.not_returning
         changed = None
-        if self._effects is not None and called is not None:
+        if self._effects is not None and called is not None and not is_end:
             changed = self._effects.changed(called)
         if called is not None:
             self.passed.update(self._pointers(called, state))
@@ -88,7 +89,6 @@ class Calls:
             self.called.add(called)
             # The effects of a called part are not followed.  It may leave the function, as in a retpoline.
             self._ends.returns |= self._function.start < called < self._function.end
-        is_end = is_not_returning(name) if name is not None else address in self._all.not_returning
         sweep = self._all.sweep_at(pc)
         after = sweep.after_padding(following)
         if not sweep.function.start <= after < sweep.function.end:

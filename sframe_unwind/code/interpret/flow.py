@@ -66,7 +66,9 @@ class Flow:
         self._later: list[tuple[int, State]] = []
         self._unresolved: list[State] = []
         self._is_local = True
+        self._is_lost = False
         self._proved: dict[int, int] = {}
+        self._listed: set[int] = set()
 
     @property
     def _is_certain(self) -> bool:
@@ -87,12 +89,18 @@ class Flow:
             self._follow_traps()
         self._tables.check()
         self._blocks.settle()
+        guessed = set(self._blocks.guessed)
         self._follow_tables()
+        listed = set() if self._is_lost else self._blocks.guessed - guessed
         self._guess()
         returns = self._ends.returns
         for address, state in self._calls.after_ends.items():
             self._follow_guess(address, state)
         self._ends.returns = returns
+        if listed:
+            # Nothing else is known to lead to code after an address that is not reached: it may be another function's.
+            reached = range(self._function.start, self._sweep.first_without(self._blocks.visited))
+            self._listed = {block for block in listed if address_of(block) in reached}
         return self.result(complete=True)
 
     def result(self, complete: bool) -> Run:
@@ -105,6 +113,7 @@ class Flow:
             states=blocks.states,
             sources=blocks.sources,
             guessed=blocks.guessed,
+            listed=self._listed,
             continued=self._elsewhere.continued,
             called=calls.called,
             returns=ends.returns or not complete,
@@ -223,7 +232,7 @@ class Flow:
             for way in self._calls.ways(pc, instruction, state, self._is_certain):
                 self._flow(*way)
             return False
-        if kind in (Kind.JUMP, Kind.CALL) or self._is_jump_by_table(pc, instruction, state):
+        if kind in (Kind.JUMP, Kind.CALL) or self._tables.is_jump(pc, instruction, state):
             is_plain = not (instruction.puts or instruction.stores or instruction.exits)
             before = state if is_plain else state.copy()
             if self._evaluator.pass_on(instruction, state, pc):
@@ -243,13 +252,6 @@ class Flow:
         else:
             self._ends.returns = True
         return False
-
-    def _is_jump_by_table(self, pc: int, instruction: Instruction, state: State) -> bool:
-        """Return whether an apparent return is a jump by a table: on s390x, any register can have the target."""
-        target = instruction.target
-        if instruction.kind is not Kind.RETURN or target is None or self._all.machine.returns_through is None:
-            return False
-        return self._evaluator.value(target, state, pc)[0] == JUMP_ENTRY
 
     def _jump(self, pc: int, instruction: Instruction, before: State, state: State) -> None:
         assert instruction.target is not None
@@ -301,19 +303,20 @@ class Flow:
                 self._follow(jump, self._tables.targets(jump.entry, None))
 
     def _follow(self, jump: TableJump, found: Targets) -> None:
+        """Follow a jump to its targets, except those in certain code; the states of several jumps are joined."""
         for target in found.addresses:
-            self._follow_guess(target, jump.state)
+            self._follow_guess(target, jump.state, joins=True)
 
-    def _follow_guess(self, target: int, state: State) -> None:
-        """Follow guessed code, unless it has been visited."""
-        if target not in self._blocks.visited:
+    def _follow_guess(self, target: int, state: State, joins: bool = False) -> None:
+        """Follow guessed code, if it has not been visited or the states are to be joined."""
+        if joins or target not in self._blocks.visited:
             self._blocks.current = None
             self._flow(target, state)
             self._drain()
 
     def _lose(self, state: State) -> None:
         """Record a jump to unknown targets."""
-        self._ends.returns = True
+        self._ends.returns = self._is_lost = True
         if self._is_certain:
             self._unresolved.append(state.copy())
 

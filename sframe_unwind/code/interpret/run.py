@@ -49,6 +49,11 @@ class Run(NamedTuple):
     """The instructions that lead to each block."""
     guessed: set[int]
     """Blocks to which only a jump with uncertain targets, or a trap's handler, may lead."""
+    listed: set[int]
+    """Those of :attr:`guessed` to which an entry of a jump's table leads, if nothing else can lead there.
+
+    The targets of all other jumps are known, and all code of the function before the block is reached.  Where the table
+    ends is not certain."""
     continued: set[int]
     """Starts of other functions that were entered with this function's frame."""
     called: set[int]

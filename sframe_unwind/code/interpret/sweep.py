@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from sframe_unwind.code.decode.instruction import PC_RELATIVE, Instruction, Kind, jumps
 from sframe_unwind.code.decode.lifting import Lifter
@@ -113,6 +113,18 @@ class Sweep:
         while (size := self.instruction(address).size) and is_padding(self.bytes_at(address, size)):
             address += size
         return address
+
+    def first_without(self, known: Collection[int]) -> int:
+        """Return the first address in the function that is neither in a collection nor within padding or those before.
+
+        Without such an address, that is the end of the function.
+        """
+        pc = self.function.start
+        while pc < self.function.end:
+            if pc not in known and (after := self.after_padding(pc)) == pc:
+                break
+            pc = pc + self.instruction(pc).size if pc in known else after
+        return pc
 
     def leads_to(self, pc: int) -> Iterator[int]:
         """Yield the targets outside the function that an instruction reaches by direct jumps alone."""

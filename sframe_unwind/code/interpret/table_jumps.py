@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sframe_unwind.code.decode.instruction import Instruction, Kind
 from sframe_unwind.code.image.jump_tables import Entry, Targets, targets
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.code.interpret.blocks import Budget, Restart
 from sframe_unwind.code.interpret.program import Program
 from sframe_unwind.code.interpret.state import State
+from sframe_unwind.code.interpret.values import JUMP_ENTRY
 
 _READ_PER_STEP = 32
 """Number of table entries that are read in the time of a step."""
@@ -44,6 +46,13 @@ class TableJumps:
     def are_certain(self) -> bool:
         """Whether the targets of all jumps are known for certain."""
         return all(jump.targets.certain for jump in self.jumps.values())
+
+    def is_jump(self, pc: int, instruction: Instruction, state: State) -> bool:
+        """Return whether an apparent return is a jump by a table: on s390x, any register can have the target."""
+        target = instruction.target
+        if instruction.kind is not Kind.RETURN or target is None or self._program.machine.returns_through is None:
+            return False
+        return self._program.evaluator.value(target, state, pc)[0] == JUMP_ENTRY
 
     def targets(self, entry: Entry, count: int | None) -> Targets:
         """Return the targets of a jump by a table.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from sframe_unwind.code.decode.instruction import Kind
+from sframe_unwind.code.decode.instruction import PC_RELATIVE, Kind
 from sframe_unwind.code.interpret.interpretation import Interpreter
 from sframe_unwind.code.interpret.run import Run, address_of
 from sframe_unwind.code.interpret.state import State
@@ -17,6 +17,9 @@ from sframe_unwind.code.judge.judgement import Judge, Judgement, SumRule
 from sframe_unwind.code.judge.proofs import is_quiet
 from sframe_unwind.code.rows.rule import Candidate, bases_of, candidate, others
 from sframe_unwind.unwind_rule import UnwindRule
+
+_MOST_JUMPS = 4
+"""Maximum number of jumps from one to the next that are followed to a trap."""
 
 
 class Basis(Enum):
@@ -91,12 +94,31 @@ class _Rules:
         is_known = False
         for pc, state in walk(self._interpreter, self._run, block):
             if not is_known:
-                rule = None if block in self._run.guessed else self._find(block, state, rule)
+                rule = self._find(block, state, rule) if self._is_followed(block) else None
             yield pc, self._with_others(rule, state) if rule is not None and self._registers else rule
             instruction = instructions.get(pc)
             # A base that calls overwrite may be saved in the frame by the next instruction.
             has_usual = rule is None or bases_of(rule.rule) <= self._usual
             is_known = has_usual and instruction is not None and is_quiet(instruction, self._usual)
+
+    def _is_followed(self, block: int) -> bool:
+        """Return whether rules are looked for in a block: in certain code, in cases of tables, and at traps.
+
+        Compilers that know all values of an index do not compare it with a limit.  A table is then read to the first
+        entry that is no address in the function.  What an entry after its end names is another case, or never executed.
+
+        Compilers put a trap, or a jump to one, after a call that does not return.  It is reached if the call returns
+        after all, and then in the state that is known.
+        """
+        if block not in self._run.guessed or block in self._run.listed:
+            return True
+        at = address_of(block)
+        for _ in range(_MOST_JUMPS):
+            instruction = self._interpreter.sweep_at(at).instruction(at)
+            if instruction.kind is not Kind.JUMP or instruction.target is None or instruction.target[0] != PC_RELATIVE:
+                return instruction.kind is Kind.TRAP
+            at += instruction.target[1]
+        return False
 
     def _find(self, block: int, state: State, before: Candidate | None) -> Candidate | None:
         """Return the rule in a state: the simplest one, or that of the instruction before if it still holds."""

@@ -56,7 +56,7 @@ class FileCode:
         machine = MACHINES.get(self.arch.name)
         if machine is None:
             raise FileError(f"{path}: code of {self.arch.name} is not interpreted")
-        self._machine, self._lifter = machine, lifter_of(self.arch.name)
+        self._machine, self._lifter = machine.for_any_caller(), lifter_of(self.arch.name)
         self._binary = binary
         self.image = image_of(binary, machine)
         self._symbols = binary.symbols if symbols is None else symbols

@@ -79,7 +79,8 @@ class Program:
     def _process(self, program: dict[str, Any]) -> Iterator[None]:
         if not program["emulator"]:
             at_entry = "--stop-at-entry " if program.get("stop at entry") else ""
-            self.run(f"process launch {at_entry}-o /dev/null -- {' '.join(program['arguments'])}")
+            arguments = " ".join(f'"{argument}"' for argument in program["arguments"])
+            self.run(f"process launch {at_entry}-o /dev/null -- {arguments}")
             try:
                 yield
             finally:

@@ -320,6 +320,7 @@ def _machine(arch: Arch) -> Machine:
         sp_at_entry=0,
         callee_area=(0, 0),
         stack_alignment=16,
+        kept_alignment=16,
         own_convention=(16, 17),
         ra_slot=None,
         max_size=4,

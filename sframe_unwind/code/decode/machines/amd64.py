@@ -307,6 +307,7 @@ MACHINE = Machine(
     sp_at_entry=-8,
     callee_area=(0, 0),
     stack_alignment=16,
+    kept_alignment=8,
     own_convention=(),
     ra_slot=-8,
     max_size=15,

@@ -99,6 +99,8 @@ class Machine(NamedTuple):
     """The area above the stack pointer that a callee may overwrite, in bytes from SP: s390x's register save area."""
     stack_alignment: int
     """Alignment of a CFA by the ABI, in bytes."""
+    kept_alignment: int
+    """Alignment of a CFA where callers break that of the ABI, in bytes."""
     own_convention: tuple[int, ...]
     """The registers that a call with a special calling convention may change.
 
@@ -172,6 +174,13 @@ Such a call leaves its return address in another register than the ABI's: ``bras
     """Instructions that begin a function, of which an indirect call must lead to one.  Parts of functions lack them."""
     plt_entry_sizes: tuple[int, ...]
     """Sizes of the entries of a procedure linkage table, in bytes, if its section does not give one."""
+
+    def for_any_caller(self) -> Machine:
+        """Return the machine without the assumption that callers align the stack by the ABI.
+
+        Go's functions do not, nor does what starts a program: code that aligns its stack does not rely on it.
+        """
+        return self._replace(stack_alignment=self.kept_alignment)
 
     @property
     def followed(self) -> tuple[int, ...]:

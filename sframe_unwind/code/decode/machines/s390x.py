@@ -222,6 +222,7 @@ MACHINE = Machine(
     sp_at_entry=s390x.SP_FROM_CFA,
     callee_area=(8, -s390x.SP_FROM_CFA),  # the first word is the back chain
     stack_alignment=8,
+    kept_alignment=8,
     own_convention=(0, 1),
     ra_slot=None,
     max_size=6,
