@@ -16,8 +16,8 @@ from sframe_unwind.code.decode.machines import MACHINES
 from sframe_unwind.code.image import section_contents
 from sframe_unwind.code.image.ranges import CodeRanges, Starts
 from sframe_unwind.code.image.section_contents import SectionContents
-from sframe_unwind.code.interpret.evaluation import Written
 from sframe_unwind.code.interpret.run import Passed
+from sframe_unwind.code.interpret.stores import Written
 from sframe_unwind.code.judge.findings import DWARF, Counts, FunctionResult, Unknown
 from sframe_unwind.code.judge.results import Pool, Results
 from sframe_unwind.elf import ElfBinary
@@ -76,6 +76,7 @@ PLAIN = FunctionResult(
     elsewhere={},
     continued=frozenset[int](),
     called=(),
+    called_within=(),
     returns=True,
     changes_fp=False,
     moves_sp=0,

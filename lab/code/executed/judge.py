@@ -89,6 +89,50 @@ pointer_to_stores: .quad helper_stores
     push %rbx; .cfi_adjust_cfa_offset 8; push %rdi; .cfi_adjust_cfa_offset 8
     pop %rbx; .cfi_adjust_cfa_offset -8; pop %rax; .cfi_adjust_cfa_offset -8; ret
     end helper_restores_another
+    function helper_restores_on_a_path
+    push %rbx; .cfi_adjust_cfa_offset 8; mov %rdi,%rbx; test $3,%sil; je 1f; pop %rbx; .cfi_adjust_cfa_offset -8; ret
+1:  .cfi_adjust_cfa_offset 8; pop %rax; .cfi_adjust_cfa_offset -8; ret
+    end helper_restores_on_a_path
+    function helper_exchanges; xchg %rbx,%rdi; mov %rbx,%rax; xchg %rdi,%rbx; ret; end helper_exchanges
+    function helper_exchanges_another; xchg %rbx,%rdi; mov %rbx,%rax; xchg %rax,%rbx; ret; end helper_exchanges_another
+    function helper_restores_half
+    push %rbx; .cfi_adjust_cfa_offset 8; mov (%rsp),%ebx; pop %rax; .cfi_adjust_cfa_offset -8; ret
+    end helper_restores_half
+    function helper_overwrites_one_byte
+    push %rbx; .cfi_adjust_cfa_offset 8; movb $1,1(%rsp); pop %rbx; .cfi_adjust_cfa_offset -8; ret
+    end helper_overwrites_one_byte
+    function helper_passes_place_below
+    push %rbx; .cfi_adjust_cfa_offset 8; lea -8(%rsp),%rdi; call helper_stores; pop %rbx; .cfi_adjust_cfa_offset -8; ret
+    end helper_passes_place_below
+    function helper_passes_place
+    push %rbx; .cfi_adjust_cfa_offset 8; mov %rsp,%rdi; call helper_stores; pop %rbx; .cfi_adjust_cfa_offset -8; ret
+    end helper_passes_place
+    function helper_jumps_between
+    push %rbx; .cfi_adjust_cfa_offset 8; mov %rdi,%rbx; jmp within_restoring
+    end helper_jumps_between
+    function helper_is_jumped_into
+    push %rbx; .cfi_adjust_cfa_offset 8; xor %ebx,%ebx
+within_restoring: pop %rbx; .cfi_adjust_cfa_offset -8; ret
+    end helper_is_jumped_into
+    function helper_jumps_to_another
+    push %rbx; .cfi_adjust_cfa_offset 8; mov %rdi,%rbx; jmp within_restoring_another
+    end helper_jumps_to_another
+    function helper_is_jumped_into_by_another
+    push %r12; .cfi_adjust_cfa_offset 8; xor %r12d,%r12d
+within_restoring_another: pop %r12; .cfi_adjust_cfa_offset -8; ret
+    end helper_is_jumped_into_by_another
+    function helper_may_leave
+    cmp $1,%rdi; je 1f; ret
+1:  mov (%rdi),%rbx; mov 8(%rdi),%rdx; mov 16(%rdi),%rsp; .cfi_undefined %rip; jmp *%rdx
+    end helper_may_leave
+    function helper_leaves_and_returns
+    mov %rsp,stack_in_memory(%rip); xor %ebx,%ebx; mov stack_in_memory(%rip),%rsp; jmp *pointer_to_keeps(%rip)
+    end helper_leaves_and_returns
+    .data
+    .balign 8
+stack_in_memory: .quad 0
+pointer_to_keeps: .quad helper_keeps
+    .text
 """,
     "aarch64": """
     .arch armv8.6-a+sve+memtag

@@ -22,6 +22,8 @@ from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.decode.machines.base import Disassembled
 
 _WORD = 8
+_MOST_LOADED = 64
+"""Bytes that an instruction is assumed to load if capstone does not know how many, and it does not store there."""
 _WRITTEN = 2
 """Capstone's bit for an operand in memory that is written."""
 
@@ -93,7 +95,8 @@ def with_sources(instruction: Instruction, found: Disassembled) -> Instruction:
     What it writes to registers that are not followed is in :data:`REST`.
     """
     computed = mixed(*((REGISTER, number, 0) for number in dict.fromkeys(found.all_registers)), (REGISTER, REST, 0))
-    loads = [(LOAD, place, max(size, _WORD), False) for place, size, _ in found.memory if place is not None]
+    stored = max((size for _, size, _ in instruction.stores if isinstance(size, int)), default=_MOST_LOADED)
+    loads = [(LOAD, place, max(size or stored, _WORD), False) for place, size, _ in found.memory if place is not None]
     sources = (computed, *loads)
 
     def described(value: Expression) -> Expression:

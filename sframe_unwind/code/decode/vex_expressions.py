@@ -265,6 +265,10 @@ class Operands:
         if data.op == "Iop_GetElem64x2":
             element = self._element(data.args[1])
             return self._computed(data) if element is None else self.lanes(data.args[0])[element]
+        if data.op == "Iop_And8":
+            left, right = (self.value(operand) for operand in data.args)
+            # The number of bits by which AMD64 shifts.
+            return self.constant(left[1] & right[1]) if left[0] == CONSTANT == right[0] else self._computed(data)
         if data.op == "Iop_And16":
             return self._and_half(data)
         if data.op in _NEUTRAL_ZERO and self.value(data.args[1]) == (CONSTANT, 0):

@@ -124,8 +124,10 @@ class Translation:
             self._write(offset & ~7, cleared)
         elif not self._is_there(offset, kind, data):
             size = SIZES.get(kind, 8)
+            # Code computes with the lower half of a register as with one of half the size.
+            is_lower_half = size == _HALF_WORD and offset % _WORD == (_HALF_WORD if self._machine.big_endian else 0)
             for place in range(offset & ~7, offset + size, 8):
-                number = self._registers.get(place) if size < _HALF_WORD else None
+                number = None if is_lower_half else self._registers.get(place)
                 self._write(place, RESULT if number is None else (PARTLY, self._operands.current(number)))
 
     def _in_memory(self, data: Any) -> tuple[Expression, ...]:

@@ -51,9 +51,9 @@ class Conditions(Expressions):
             return (left[1] == right[1]) == (condition.relation == "==")
         if condition.relation == "==":
             if left[0] >= SYMBOL and is_open(left[0]) and right[0] == CFA:
-                after.substitute(left[0], (CFA, right[1] - left[1]))
+                after.substitute(left[0], (CFA, right[1] - left[1]), self._reaches)
             elif right[0] >= SYMBOL and is_open(right[0]) and left[0] == CFA:
-                after.substitute(right[0], (CFA, left[1] - right[1]))
+                after.substitute(right[0], (CFA, left[1] - right[1]), self._reaches)
         return True
 
     def _bound(self, condition: Condition, state: State, pc: int) -> int | None:

@@ -59,7 +59,15 @@ class Elsewhere:
         """
         if target != other.start:
             return self._image.plt(target) is not None and self._frame.is_entry(state)
+        if self._has_entry_mark(target):
+            return True
         if target in self._all.unentered:
             return self._frame.is_entry(state)
         # For conditional jumps that cannot be taken, Clang makes the address after the function the target.
         return not is_certain or target == self._function.end or self._frame.may_be_entry(state)
+
+    def _has_entry_mark(self, target: int) -> bool:
+        """Return whether a function begins with an instruction that only the entry of a function has."""
+        marks = self._all.machine.entry_marks
+        sweep = self._all.sweep_at(target) if marks else None
+        return sweep is not None and sweep.bytes_at(target, sweep.instruction(target).size) in marks

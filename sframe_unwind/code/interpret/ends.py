@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sframe_unwind.code.interpret.state import Frame, State
-from sframe_unwind.code.interpret.values import REPLACED_BASE, Value, is_open
+from sframe_unwind.code.interpret.values import OTHER, REPLACED_BASE, UNKNOWN, Value, is_open
 
 
 class Ends:
@@ -17,6 +17,7 @@ class Ends:
         self.has_return = False
         self._as_entered = True
         self._restored: set[int] | None = None
+        self._kept_elsewhere: set[int] | None = None
         self.returns_to: set[Value] = set()
 
     @property
@@ -24,22 +25,33 @@ class Ends:
         """Whether the function is left without a frame on all paths."""
         return bool(self.stack_pointers_at_end) and self._as_entered
 
-    @property
-    def restored(self) -> frozenset[int]:
-        """The followed registers that have their values at the entry on all paths on which the function is left."""
-        return frozenset(self._frame.also if self._restored is None else self._restored)
+    def restored(self, is_exposed: bool) -> frozenset[int]:
+        """Return the followed registers that have their values at the entry wherever the function is left.
 
-    def leave(self, state: State, is_certain: bool) -> None:
+        What leaves for another frame, as `longjmp` does, does not return to the caller.
+
+        :param is_exposed: whether the function has stored an address in its frame outside of it: the other frame may
+            then be its own.
+        """
+        left = [self._restored, self._kept_elsewhere] if is_exposed else [self._restored]
+        return frozenset(self._frame.also).intersection(*(kept for kept in left if kept is not None))
+
+    def leave(self, state: State, is_certain: bool, to: Value = UNKNOWN) -> None:
         """Record the state in which the function is left.
 
         :param is_certain: whether that is certain code; the stack pointer of guessed code is not recorded.
+        :param to: the target of the jump.
         """
         self.returns = True
         if is_certain:
-            self.stack_pointers_at_end.add(state.registers[self._frame.sp])
+            sp = state.registers[self._frame.sp]
+            self.stack_pointers_at_end.add(sp)
             self._as_entered &= self._frame.is_entry(state)
             kept = self._frame.kept(state)
-            self._restored = kept if self._restored is None else self._restored & kept
+            if to == OTHER and state.tops.get(sp[0], UNKNOWN) == OTHER:
+                self._kept_elsewhere = kept if self._kept_elsewhere is None else self._kept_elsewhere & kept
+            else:
+                self._restored = kept if self._restored is None else self._restored & kept
 
     def return_to(self, target: Value, has_replaced: bool) -> None:
         """Record the address to which a return instruction returns, as an abstract value.

@@ -70,9 +70,10 @@ _MIN_ADDRESS = 0x1000
 """Smaller constants are never taken for the address of a table."""
 _MIN_KERNEL_ADDRESS = 1 << 30
 """The least distance from 0 of a kernel address, which is negative as a signed number."""
-_BITS_OF_BYTE = 8
+_BITS_OF_HALF = 32
 SCATTERED = 3001
-"""A pseudo register of the interpretation: the addresses of saved registers that were stored at an unknown place."""
+"""A pseudo register of the interpretation: the addresses of saved registers that were stored at an unknown place, or
+outside of the frame."""
 _LOW_HALF = (1 << 32) - 1
 
 
@@ -145,8 +146,10 @@ class Expressions:
             signed = offset if expression[3] else offset & _MASK
             if base == NUMBER:
                 return number(signed >> expression[2])
-            # An address without its lowest bits can be shifted back; with fewer bits left, it is no address any more.
-            return self._opaque(value) if expression[2] < _BITS_OF_BYTE else self._part(value)
+            # An address without its lowest bits can be shifted back; with half of its bits, it is no address any more.
+            if expression[2] >= _BITS_OF_HALF:
+                return self._part(value)
+            return self._reaches.shifted(value, expression[2]) if self._is_address(base) else self._opaque(value)
         if kind == SIGN:
             value = self.value(expression[1], state, pc)
             return (SIGNED_BASE, expression[2]) if value == self._frame.return_address else self._opaque(value)
@@ -192,7 +195,7 @@ class Expressions:
 
         If the value is one of several, of which one is an address, it is mostly a number where it is computed with.
         """
-        return self._is_address(value[0]) or (value[1] == ANYWHERE[1] and has_reach(value))
+        return self._is_address(value[0]) or self._reaches.is_anywhere(value)
 
     def _part(self, value: Value) -> Value:
         """Return the knowledge about a result from which a value cannot be found again as an address."""
@@ -216,7 +219,7 @@ class Expressions:
     def _load(self, address: Value, size: int, signed: bool, state: State) -> Value:
         base, offset = address
         if base == OTHER_BASE or ENTRY <= base < SYMBOL:
-            return UNKNOWN if state.leaked and size == _WORD else OTHER
+            return _outside(size, state)
         if size > _WORD:
             return self._load_words(address, size, state)
         if on_stack(base):
@@ -241,7 +244,7 @@ class Expressions:
             for value in self._reaches.may_load(address, state.slots, self._leaking) if has_reach(address) else ():
                 held = self._reaches.merged(UNKNOWN_BASE, held, value)
             return held
-        return UNKNOWN if state.leaked and size == _WORD else OTHER
+        return _outside(size, state)
 
     def _absent(self, address: Value, state: State) -> Value:
         """Return what a word on the stack may be that is no slot."""
@@ -351,6 +354,9 @@ class Expressions:
             entry = self.entries[offset]
             if entry.base is None and bits < 8:
                 return JUMP_ENTRY, self.entries.number(entry._replace(shift=entry.shift + bits))
+        address = self._reaches.before_shift(value, bits)
+        if address is not None:
+            return self._and(address, -1 << bits)
         if self._reaches.is_signless(value):
             return self._indexed(UNKNOWN_BASE, value)
         return ANYWHERE if self._may_be_address(value) else OTHER
@@ -365,7 +371,15 @@ class Expressions:
             if entry.base is None and not entry.shift and 8 * entry.size <= bits:
                 exact = 8 * entry.size == bits
                 return JUMP_ENTRY, self.entries.number(entry._replace(signed=signed if exact else entry.signed))
+        # Addresses have less than 64 bits.
+        return self._opaque(value) if bits > _BITS_OF_HALF and self._may_be_address(value) else OTHER
+
+
+def _outside(size: int, state: State) -> Value:
+    """Return what may be loaded from memory outside of the frame."""
+    if size < _WORD:
         return OTHER
+    return state.registers.get(SCATTERED, UNKNOWN if state.leaked else OTHER)
 
 
 def _is_alignment(mask: int) -> bool:

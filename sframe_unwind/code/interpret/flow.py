@@ -133,7 +133,7 @@ class Flow:
             # After giving up, some changed states have not been followed any more.
             proved=self._proved if complete else {},
             ends_as_entered=complete and ends.as_entered,
-            restored=ends.restored,
+            restored=ends.restored(self._evaluator.exposes_frame),
             stores=frozenset(self._evaluator.written),
             passed=frozenset(calls.passed),
         )
@@ -266,7 +266,7 @@ class Flow:
             self._is_local = False
             self._jump_by_table(pc, self._evaluator.entries[target[1]], state)
         else:
-            self._ends.leave(state, self._is_certain)
+            self._ends.leave(state, self._is_certain, target)
             plt = self._image.plt(pc)
             if plt is not None and plt.first <= pc and pc + instruction.size < self._function.end:
                 # Until the function is bound, the table of addresses leads back to after the jump.

@@ -84,7 +84,7 @@ class Interpreter(Program):
         self.evaluator.entries.tables.clear()
         self.evaluator.written.clear()
         self.evaluator.has_read = self.evaluator.rests_on_call = self.evaluator.has_replaced = False
-        self.evaluator.compares_constants = apart
+        self.evaluator.exposes_frame, self.evaluator.compares_constants = False, apart
         count = len(self.sweeps.sweep(function).instructions)
         budget = Budget(max(_MIN_STEPS, min(_STEPS_PER_INSTRUCTION * count, self._max_steps)))
         found, settings = Found(set(), set()), Settings(self.effects if through_calls else None, apart, prover)

@@ -8,9 +8,10 @@ from sframe_unwind.code.decode.lifting import Lifter
 from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.image.code_image import CodeImage
 from sframe_unwind.code.image.exception_tables import LandingPads
-from sframe_unwind.code.image.ranges import CodeRanges, Starts
-from sframe_unwind.code.interpret.evaluation import Evaluator, Written
+from sframe_unwind.code.image.ranges import CodeRange, CodeRanges, Starts
+from sframe_unwind.code.interpret.evaluation import Evaluator
 from sframe_unwind.code.interpret.state import Frame
+from sframe_unwind.code.interpret.stores import Written
 from sframe_unwind.code.interpret.sweep import Sweep, Sweeps
 
 _DETOUR = 256
@@ -59,3 +60,10 @@ class Program:
     def sweep_at(self, pc: int) -> Sweep:
         """Return the instructions of the function that contains an address; without a function, those that follow."""
         return self.sweeps.sweep(self.ranges.find(pc) or self.ranges.before_next(pc, _DETOUR))
+
+    def within_another(self, address: int, function: CodeRange) -> CodeRange | None:
+        """Return the function that contains an address after its start; ``None``: none, or the given one."""
+        found = self.ranges.find(address)
+        if found is None or found == function or found.start == address or self.image.plt(address) is not None:
+            return None
+        return found

@@ -21,6 +21,9 @@ from sframe_unwind.code.interpret.values import (
     Slot,
     Value,
     on_stack,
+    plus,
+    top_number,
+    with_top_number,
 )
 
 _WORD = 8
@@ -64,16 +67,18 @@ class Reaches:
     """The reaches of one file's values, by their numbers."""
 
     def __init__(self) -> None:
-        self._known: list[Reach] = [NOTHING, NOTHING]
+        self._known: list[Reach | None] = [NOTHING, None]
         self._numbers: dict[Reach, int] = {NOTHING: 0}
+        self._shifted: dict[int, tuple[Value, int]] = {}
+        """The addresses that were shifted right, and by how many bits, by the number of the result's reach."""
+        self._shifts: dict[tuple[Value, int], int] = {}
 
     def of(self, value: Value) -> Reach | None:
         """Return the ranges in which an address may lie; ``None``: anywhere in the frame."""
         base, offset = value
         if on_stack(base):
             return (Range(base, offset, offset),)
-        number = offset >> REACH_SHIFT if base in _REACHING else 0
-        return None if number == EVERYWHERE else self._known[number]
+        return self._known[offset >> REACH_SHIFT if base in _REACHING else 0]
 
     def with_reach(self, base: int, reach: Reach | None) -> Value:
         """Return a value without an upper bound, by its base and its reach."""
@@ -84,6 +89,29 @@ class Reaches:
             number = self._numbers[reach] = len(self._known)
             self._known.append(reach)
         return base, number << REACH_SHIFT
+
+    def shifted(self, address: Value, bits: int) -> Value:
+        """Return an address after a shift to the right, from which a shift to the left gets it back, aligned.
+
+        Code rounds addresses in this way.  Anything else that is computed from the result may be any address.
+        """
+        if address[0] in _REACHING:
+            address = with_top_number(address, 0)
+        number = self._shifts.get((address, bits))
+        if number is None:
+            number = self._shifts[address, bits] = len(self._known)
+            self._known.append(None)
+            self._shifted[number] = address, bits
+        return UNKNOWN_BASE, number << REACH_SHIFT
+
+    def before_shift(self, value: Value, bits: int) -> Value | None:
+        """Return the address that was shifted right by so many bits; ``None``: the value is no such result."""
+        address, shifted_by = self._shifted.get(value[1] >> REACH_SHIFT if has_reach(value) else 0, (UNKNOWN, -1))
+        return address if shifted_by == bits else None
+
+    def is_anywhere(self, value: Value) -> bool:
+        """Return whether a value was computed from an address in the frame, and which one is not known."""
+        return has_reach(value) and (value[1] == ANYWHERE[1] or value[1] >> REACH_SHIFT in self._shifted)
 
     def merged(self, base: int, left: Value, right: Value) -> Value:
         """Return a value that stands for one of two values.
@@ -139,10 +167,25 @@ class Reaches:
         """
         if value[0] == base:
             return UNKNOWN
+        if has_reach(value) and value[1] >> REACH_SHIFT in self._shifted:
+            address, _ = self._shifted[value[1] >> REACH_SHIFT]
+            return value if self.without(base, address) == address else ANYWHERE
         reach = self.of(value) if has_reach(value) else None
         if reach is None or all(known.base != base for known in reach):
             return value
         return self.with_reach(value[0], tuple(known for known in reach if known.base != base))
+
+    def substituted(self, base: int, known: Value, value: Value) -> Value:
+        """Return a value after a base turned out to be the name of a known address."""
+        if value[0] == base:
+            return plus(known, value[1])
+        if self.without(base, value) == value:
+            return value
+        reach = self.of(value)
+        if reach is None:
+            return ANYWHERE
+        moved = (one._replace(base=known[0]).moved(known[1], known[1]) if one.base == base else one for one in reach)
+        return with_top_number(self.with_reach(value[0], tuple(sorted(moved))), top_number(value))
 
     def overlaps(self, value: Value, size: int, slot: Value) -> bool:
         """Return whether a store of so many bytes at an address may overwrite a slot.

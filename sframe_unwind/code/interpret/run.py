@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from sframe_unwind.code.decode.instruction import Instruction
-from sframe_unwind.code.interpret.evaluation import Written
 from sframe_unwind.code.interpret.state import State
+from sframe_unwind.code.interpret.stores import Written
 from sframe_unwind.code.interpret.values import Value
 
 _MASK = (1 << 64) - 1

@@ -26,7 +26,8 @@ Tops = dict[int, Value]
 """Maps the base that names a stack pointer to its upper bound.  Never changed in place."""
 NO_TOPS: Tops = {}
 
-_MAX_CHAIN = 16
+_MAX_CHAIN = 64
+"""Maximum number of stack pointers that are followed from one to the next."""
 _WORD = 8
 
 

@@ -38,7 +38,6 @@ from sframe_unwind.code.interpret.values import (
     is_scaled,
     joined,
     number,
-    plus,
     with_top_number,
 )
 
@@ -77,15 +76,13 @@ class State:
             if slot[0] != address[0]
         )
 
-    def substitute(self, base: int, value: Value) -> None:
+    def substitute(self, base: int, value: Value, reaches: Reaches) -> None:
         """Replace the name of a stack pointer by its value, which is now known."""
         self.tops = with_top({**self.tops, base: value}, base, None)
         for register, known in self.registers.items():
-            if known[0] == base:
-                self.registers[register] = plus(value, known[1])
+            self.registers[register] = reaches.substituted(base, value, known)
         for slot, known in list(self.slots.items()):
-            if known[0] == base:
-                self.slots[slot] = known = plus(value, known[1])
+            self.slots[slot] = known = reaches.substituted(base, value, known)
             if slot[0] == base:
                 del self.slots[slot]
                 self.slots[value[0], value[1] + slot[1]] = known

@@ -119,6 +119,11 @@ def is_displaced(base: int) -> bool:
     return base == STACK_BASE or (base >= SYMBOL and base & 3 == _DISPLACED)
 
 
+def is_lost(base: int) -> bool:
+    """Return whether a base is a stack pointer that could not be followed."""
+    return base >= SYMBOL and base & 3 == _LOST
+
+
 def is_open(base: int) -> bool:
     """Return whether a value with this base may be anything."""
     return base in (UNKNOWN_BASE, CLOBBERED_BASE) or (base >= SYMBOL and base & 3 in (_JOINED, _LOST))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 
 from sframe_unwind.code.image.ranges import CodeRange
@@ -56,6 +56,7 @@ class Checker(TableJudge):
         own = parts.pop(function.start)
         run = check.run
         starts = tuple(sorted(start for start in run.called if self._is_start(start)))
+        within = tuple(sorted(address for address in run.called if self.interpreter.within_another(address, function)))
         result = FunctionResult(
             start=function.start,
             instructions=check.instructions,
@@ -66,6 +67,7 @@ class Checker(TableJudge):
             elsewhere=parts,
             continued=frozenset(run.continued),
             called=starts,
+            called_within=within,
             returns=run.returns,
             changes_fp=run.changes_fp,
             moves_sp=self._moved(run),
@@ -77,7 +79,7 @@ class Checker(TableJudge):
             stores=run.stores,
             passed=run.passed,
         )
-        is_own = run.is_local and not starts and not check.rests_on_effects
+        is_own = run.is_local and not (starts or within) and not check.rests_on_effects
         if is_own and not result.findings and len(self._remembered) < _MAX_REMEMBERED:
             self._remembered[key] = self.pool.common(result)
         return result
@@ -110,6 +112,18 @@ class Checker(TableJudge):
         first = CodeRange(function.start, function.start + 1)
         rules = [rule for table in self.tables.values() if (rule := table.rows(first).at(first.start)) is not None]
         return not rules or any(self._judge.judge(rule, entry).worst is Judgement.PROVED for rule in rules)
+
+    def called_at(self, function: CodeRange, addresses: Iterable[int]) -> Part:
+        """Return the findings in a function that is called at some addresses after its start, from there on."""
+        entry = self.interpreter.frame.entry()
+        part = FunctionCheck(self, function, {address: entry.copy() for address in addresses}).parts()[function.start]
+        return Part(
+            {
+                table: {pc: judged for pc, judged in verdicts.items() if pc not in part.unreached}
+                for table, verdicts in part.verdicts.items()
+            },
+            part.findings,
+        )
 
     def _is_start(self, address: int) -> bool:
         found = self.interpreter.ranges.find(address)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from sframe_unwind.code.interpret.evaluation import Written
 from sframe_unwind.code.interpret.run import Passed
+from sframe_unwind.code.interpret.stores import Written
 from sframe_unwind.code.judge.judgement import PROVED, Judgement, Judgements
 
 SFRAME, DWARF, ORC = "sframe", "dwarf", "orc"
@@ -127,6 +127,8 @@ class FunctionResult(NamedTuple):
     """Starts of functions that are entered this way at their first instruction."""
     called: tuple[int, ...]
     """Starts of functions that are called, or jumped to in the state of a call."""
+    called_within: tuple[int, ...]
+    """Called addresses that are in other functions, but not their starts."""
     returns: bool
     """Whether any path returns to the caller, or may."""
     changes_fp: bool
@@ -152,13 +154,13 @@ class FunctionResult(NamedTuple):
     def at(self, start: int) -> FunctionResult:
         """Return the result of the same function at another address, without what is called there."""
         if not self.unknown:
-            return self._replace(start=start, called=())
+            return self._replace(start=start, called=(), called_within=())
         moved = start - self.start
         unknown = tuple(
             one._replace(address=one.address + moved, origin=None if one.origin is None else one.origin + moved)
             for one in self.unknown
         )
-        return self._replace(start=start, called=(), unknown=unknown)
+        return self._replace(start=start, called=(), called_within=(), unknown=unknown)
 
 
 class FunctionVerdict(NamedTuple):

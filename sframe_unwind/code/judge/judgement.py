@@ -21,6 +21,7 @@ from sframe_unwind.code.interpret.values import (
     UNKNOWN_BASE,
     Value,
     is_displaced,
+    is_lost,
     is_open,
     on_stack,
     plus,
@@ -173,7 +174,7 @@ class Judge:
             return judged
         if block in run.guessed or not run.complete:
             return _NOT_CERTAIN if run.complete else _GIVEN_UP
-        if any(is_displaced(base) for base, _ in run.stack_pointers_at_end):
+        if any(is_displaced(base) or (is_lost(base) and not run.has_return) for base, _ in run.stack_pointers_at_end):
             judged = self._judged_before_switch(judged, rule, state)
             # The frame pointer in such a state is not that of the frame which the rule leaves, either.
             if judged.fp is Judgement.WRONG:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sframe_unwind.code.judge.findings import Finding, FunctionResult, Part
-from sframe_unwind.code.judge.judgement import CFA_NOT_KNOWN, PROVED, Judgement, Judgements, not_known
+from sframe_unwind.code.judge.judgement import PROVED, Judgement, Judgements, not_known
 
 _OF_ANOTHER_FRAME = not_known("another function leads here with another frame")
 
@@ -55,8 +55,7 @@ def not_wrong(part: Part, own: Part) -> Part:
     """Return the findings of one way into a function, without errors where its entry proves the rows right.
 
     One row cannot be right for two frames.  If a function is right from its entry, the code that jumps into it with
-    another frame is wrong, or was not followed correctly, and its errors count as unknown.  If the rules are only
-    unknown for the other frame, the proof remains.
+    another frame is wrong, or was not followed correctly, and its errors count as unknown.
     """
 
     def is_proved(table: str, pc: int) -> bool:
@@ -66,8 +65,7 @@ def not_wrong(part: Part, own: Part) -> Part:
     def of_both(table: str, pc: int, judged: Judgements) -> Judgements:
         if not is_proved(table, pc):
             return judged
-        is_other = judged.worst is Judgement.WRONG or judged.why == CFA_NOT_KNOWN
-        return _OF_ANOTHER_FRAME if is_other else PROVED
+        return PROVED if judged.worst is Judgement.PROVED else _OF_ANOTHER_FRAME
 
     return Part(
         {

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sframe_unwind.code.image.ranges import CodeRange, Starts
 from sframe_unwind.code.interpret.effects import MAX_FUNCTIONS
-from sframe_unwind.code.interpret.evaluation import Written
+from sframe_unwind.code.interpret.stores import Written
 from sframe_unwind.code.judge.checking import Checker
 from sframe_unwind.code.judge.findings import (
     NONE,
@@ -126,6 +126,8 @@ class _Assembly:
         self._results = Results(checker.interpreter.ranges, checker.pool)
         self._continued: set[int] = set()
         self._called = Starts(checker.interpreter.ranges)
+        self._called_within: dict[int, set[int]] = {}
+        """By the start of a function, the addresses after it that other functions call."""
         self._reconsidered: set[int] = set()
 
     def add(self, result: FunctionResult) -> None:
@@ -133,6 +135,10 @@ class _Assembly:
         self._continued |= result.continued
         for start in result.called:
             self._called.add(start)
+        for address in result.called_within:
+            function = self._checker.interpreter.ranges.find(address)
+            assert function is not None
+            self._called_within.setdefault(function.start, set()).add(address)
         self._results.add(result)
 
     def learn(self) -> set[int]:
@@ -253,7 +259,8 @@ class _Assembly:
         functions = FunctionVerdicts(ranges, numbers)
         for function in map(ranges.__getitem__, numbers):
             result = self._results.get(function.start) if function.start not in parts else None
-            found = self._found(function, result, elsewhere.get(function.start, []))
+            others = elsewhere.get(function.start, []) + self._called_after_start(function)
+            found = self._found(function, result, others)
             instructions += found.instructions
             functions.add({table: _worst(counts) for table, counts in found.counts.items()})
             for table in self._checker.tables:
@@ -285,6 +292,11 @@ class _Assembly:
                 for start, part in result.elsewhere.items():
                     found.setdefault(start, []).append(part)
         return found
+
+    def _called_after_start(self, function: CodeRange) -> list[Part]:
+        """Return the findings in a function if other functions call addresses after its start."""
+        addresses = self._called_within.get(function.start)
+        return [self._checker.called_at(function, sorted(addresses))] if addresses else []
 
     def _mistaken(self, elsewhere: Mapping[int, list[Part]]) -> set[int]:
         """Return the starts of functions that were wrongly taken for entered ones, but are parts of others.

@@ -11,6 +11,7 @@ from sframe_unwind.code.decode.instruction import PC_RELATIVE, Kind
 from sframe_unwind.code.interpret.interpretation import Interpreter
 from sframe_unwind.code.interpret.run import Run, address_of
 from sframe_unwind.code.interpret.state import State
+from sframe_unwind.code.interpret.values import ENTRY
 from sframe_unwind.code.interpret.walk import walk
 from sframe_unwind.code.judge.judgement import Judge, Judgement, SumRule
 from sframe_unwind.code.judge.proofs import is_quiet
@@ -53,7 +54,7 @@ def rules_of(
     :param registers: DWARF numbers of further registers that the rules have, and that the interpreter follows.  The
         rules are then as in CFI: they may also add a constant to a word in memory, and the frame pointer may be lost.
     """
-    if not run.complete or run.pushed:
+    if not run.complete or run.pushed or _has_other_link(interpreter, run):
         return {}
     rules = _Rules(interpreter, judge, run, registers)
     before_calls = _before_calls(interpreter, run)
@@ -64,6 +65,15 @@ def rules_of(
             known = None if rule is None else FoundRule(rule.rule, basis, rule.b_key, rule.added)
             found[pc] = known if pc not in found or found[pc] == known else None
     return found
+
+
+def _has_other_link(interpreter: Interpreter, run: Run) -> bool:
+    """Return whether a function returns only to what callee-saved registers held at its entry.
+
+    Then it is not entered by the ABI: it is a part of another function, which has kept its return address there.
+    """
+    links = {ENTRY + number for number in interpreter.machine.preserved} - {interpreter.frame.return_address[0]}
+    return bool(run.returns_to) and all(base in links and not offset for base, offset in run.returns_to)
 
 
 class _Rules:

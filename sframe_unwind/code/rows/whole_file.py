@@ -9,7 +9,8 @@ from sframe_unwind.code.decode.instruction import Kind
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.code.interpret.entries import entries, interpreted
 from sframe_unwind.code.interpret.interpretation import Interpreter
-from sframe_unwind.code.interpret.run import Run
+from sframe_unwind.code.interpret.run import Run, address_of
+from sframe_unwind.code.interpret.walk import walk
 from sframe_unwind.code.judge.checking import Checker
 from sframe_unwind.code.judge.judgement import Judge
 from sframe_unwind.code.judge.whole_file import learned
@@ -62,7 +63,9 @@ def rows_of_functions(
             own[function.start] = followed(interpreter, judge, function, elsewhere, registers)
     for function in map(ranges.__getitem__, chosen):
         found = own.get(function.start)
-        if found is None:  # the function is entered with the frames of other functions, whose rules must agree
+        if found is not None:
+            found = {pc: known if _agrees(known, elsewhere.get(pc, known)) else None for pc, known in found.items()}
+        else:  # the function is entered with the frames of other functions, whose rules must agree
             found = {pc: elsewhere[pc] for pc in range(*function) if pc in elsewhere}
         instructions = interpreter.sweep_at(function.start).instructions
         exits = (at + one.size for at, one in instructions.items() if one.kind in (Kind.JUMP, Kind.RETURN))
@@ -87,14 +90,33 @@ def followed(
 
     :param elsewhere: gets the latter, by address.
     """
-    _, found = run_with_rules(interpreter, judge, function, registers)
+    run, found = run_with_rules(interpreter, judge, function, registers)
+    for address in sorted(run.called):
+        other = interpreter.within_another(address, function)
+        if other is not None:
+            called = interpreter.run(other, {address: interpreter.frame.entry()})
+            _add(elsewhere, rules_of(interpreter, judge, called, registers))
+    if not found:  # it is not entered by the ABI, or too large: its frame is not known where it leads to others
+        blocks = [block for block in run.states if interpreter.ranges.find(address_of(block)) != function]
+        found = {pc: None for block in blocks for pc, _ in walk(interpreter, run, block)}
     own: dict[int, FoundRule | None] = {}
     for pc, known in found.items():
         if function.start <= pc < function.end:
             own[pc] = known
         else:
-            elsewhere[pc] = known if pc not in elsewhere or elsewhere[pc] == known else None
+            _add(elsewhere, {pc: known})
     return own
+
+
+def _add(elsewhere: dict[int, FoundRule | None], found: Mapping[int, FoundRule | None]) -> None:
+    """Add rules for another way into some code; rules that differ are not known."""
+    for pc, known in found.items():
+        elsewhere[pc] = known if pc not in elsewhere or elsewhere[pc] == known else None
+
+
+def _agrees(known: FoundRule | None, other: FoundRule | None) -> bool:
+    """Return whether a rule is the same for another way into the code."""
+    return known is not None and other is not None and known.is_same(other)
 
 
 def run_with_rules(

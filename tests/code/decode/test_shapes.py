@@ -132,3 +132,17 @@ def test_high_halves_of_registers_are_no_registers() -> None:
     instructions = [bytes((0x88, 0xC0 | field << 3 | operand)) for field in range(8) for operand in range(8)]
     instructions += [bytes((0x40, *raw)) for raw in instructions]
     assert not [raw.hex() for raw in instructions if lifter.instruction(raw, 0) != usual.lifted(raw)]
+
+
+@pytest.mark.parametrize("opcode", [b"\x8d", b"\x8b", b"\x3b", b"\x0f\xb6", b"\x0f\x44"], ids=bytes.hex)
+def test_distances_from_longer_instructions_are_as_lifted(opcode: bytes) -> None:
+    """With REX, an instruction is longer, and what is at a distance from its end is elsewhere."""
+    instructions = []
+    for number in range(24):
+        rex = bytes((0x40 | (number >> 3 & 1) << 2,)) if number >= 8 else b""
+        mode = (number & 7) << 3 | 5
+        instructions.append(rex + opcode + bytes((mode,)) + (16 * number + 4).to_bytes(4, "little"))
+    random.Random(SEED).shuffle(instructions)
+    wrong, repeated = differing("amd64", instructions)
+    assert not wrong
+    assert repeated

@@ -246,6 +246,42 @@ def test_a_function_that_is_entered_by_tail_calls_is_no_part_of_another(tmp_path
     assert Checked("amd64", TAIL.format(16, 16), tmp_path).findings.keys() == {"g"}
 
 
+LAST = """
+	.text
+	.type	start,%function
+	.globl	start
+start:	.cfi_startproc
+	.cfi_undefined x30
+	mov	x29,#0
+	mov	x30,#0
+	bl	elsewhere
+	cbnz	w0,1f
+	b	.
+1:	b	fails
+	.cfi_endproc
+	.size	start,.-start
+	nop
+	.type	fails,%function
+fails:	.cfi_startproc
+	{}
+	stp	x29,x30,[sp,#-16]!
+	.cfi_def_cfa_offset 16
+	.cfi_offset x29,-16
+	.cfi_offset x30,-8
+	bl	abort
+	.cfi_endproc
+	.size	fails,.-fails
+"""
+
+
+def test_a_function_that_begins_with_a_mark_is_no_part_of_another(tmp_path: Path) -> None:
+    """The code that the dynamic linker's start jumps to after an error."""
+    marked = Checked("aarch64", LAST.format("bti c"), tmp_path)
+    assert "fails" not in marked.findings
+    assert marked.worst["fails"] is Judgement.PROVED
+    assert Checked("aarch64", LAST.format("nop"), tmp_path).worst["fails"] is Judgement.WRONG
+
+
 def test_a_function_may_return_to_what_it_stores_over_its_return_address(tmp_path: Path) -> None:
     """If it returns to the stored value, like `__builtin_eh_return`, that is unknown; otherwise its row is wrong."""
     assert Checked("aarch64", REPLACED.format(""), tmp_path).worst["f"] is Judgement.UNKNOWN

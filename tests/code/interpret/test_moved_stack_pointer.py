@@ -32,6 +32,8 @@ WRONG = {
         "called": "mov (%rdi),%rsp;call g",
         "aligned and above": "and $-32,%rsp;sub $32,%rsp;add %rdi,%rsp;push %rcx",
         "moved up in a loop": "sub $64,%rsp;1: mov %rcx,(%rsp);add $16,%rsp;dec %rdi;jne 1b;push %rcx",
+        "one of two addresses that the end of a loop shows": "lea -64(%rsp),%rdx;1: sub $8,%rsp;lea 56(%rsp),%rax;"
+        "lea 64(%rsp),%r8;test %edi,%edi;cmovne %r8,%rax;cmp %rdx,%rsp;jne 1b;mov %rcx,(%rax)",
     },
     "aarch64": {
         "loaded": "ldr x9,[x0];mov sp,x9;str x1,[sp]",
@@ -57,6 +59,10 @@ RIGHT = {
         "allocated": "sub %rdi,%rsp;mov %rcx,(%rsp)",
         "aligned": "and $-64,%rsp;push %rcx;mov %rcx,-64(%rsp)",
         "one of two": "sub $64,%rsp;test %edi,%edi;je 1f;add $32,%rsp;1: mov %rcx,(%rsp)",
+        "one of two addresses that the end of a loop shows": "lea -64(%rsp),%rdx;1: sub $8,%rsp;lea 48(%rsp),%rax;"
+        "lea 56(%rsp),%r8;test %edi,%edi;cmovne %r8,%rax;cmp %rdx,%rsp;jne 1b;mov %rcx,(%rax)",
+        "allocated many times": ".rept 24;sub %rdi,%rsp;.endr;mov %rcx,(%rsp);call g",
+        "rounded by shifts": "sub %rdi,%rsp;lea 7(%rsp),%rax;shr $3,%rax;mov %rcx,(,%rax,8)",
         "in a loop": "1: sub %rdi,%rsp;mov %rcx,(%rsp);dec %rsi;jne 1b;push %rcx",
         "restored": "mov %rsp,%rbx;sub %rdi,%rsp;push %rcx;call g;mov %rbx,%rsp;push %rcx",
         "allocated by a distance": "sub $64,%rsp;mov %rdi,%rax;sub %rsp,%rax;sub %rax,%rsp;mov %rcx,(%rsp);call g",

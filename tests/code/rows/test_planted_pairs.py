@@ -20,6 +20,7 @@ _ONCE_WRONG = (
     "a callee does not restore what it saved:",
     "an address in the frame is carried:  larl %r1,1f; j 2f; 1: mvc",
     "the slot of the frame pointer is overwritten:  larl %r1,1f; ex %r0",
+    "the return address is overwritten:  bras %r10,1f",
 )
 """The beginnings of the titles of these."""
 _LEAST_WHOLE = 0.4

@@ -45,6 +45,8 @@ _SIZE = (4,)
 _V0 = 64
 _LR = (REGISTER, aarch64.LR, 0)
 _A_KEY, _B_KEY = 0, 1
+_ENTRY_MARKS = (0xD503245F, 0xD503233F, 0xD503237F)
+"""``bti c``, ``paciasp``, ``pacibsp``"""
 _SIGNING = {
     0xD503233F: _A_KEY,  # paciasp
     0xD503237F: _B_KEY,  # pacibsp
@@ -89,6 +91,8 @@ _SELECT_STACK = 0xD50040BF
 """``msr spsel`` without its number: ``sp`` becomes another register."""
 _VECTORS = (*range(_V0, _V0 + 32), *range(_V0 + HIGH, _V0 + HIGH + 32))
 _ANYTHING = writing(4, (*range(32), *_VECTORS), (EVERYWHERE,))
+_WITHOUT_RESULT = writing(4, (), (EVERYWHERE,))
+"""A system instruction whose operation is not known: it can write only the register that it names (Arm ARM, C4.1)."""
 _RETURNING = {0xD65F0BFF, 0xD65F0FFF}
 """``retaa``, ``retab``."""
 _HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
@@ -259,8 +263,10 @@ def _system(word: int) -> Instruction | None:
         is_known = (
             word >> 12 & 0xF == _CACHES and word >> 8 & 0xF in _CACHE_OPERATIONS
         ) or word >> 12 & 0xF == _TRANSLATIONS
-        return writing(4) if is_known else _ANYTHING
-    return _ANYTHING if word >> 19 == _SYSTEM_WITH_RESULT or word & ~0xF00 == _SELECT_STACK else None
+        return writing(4) if is_known else _WITHOUT_RESULT
+    if word >> 19 == _SYSTEM_WITH_RESULT:
+        return _WITHOUT_RESULT if register == _ZERO else writing(4, (register,), (EVERYWHERE,))
+    return _ANYTHING if word & ~0xF00 == _SELECT_STACK else None
 
 
 def _is_page_relative(raw: bytes) -> bool:
@@ -354,6 +360,7 @@ def _machine(arch: Arch) -> Machine:
         disassembler=("CS_ARCH_ARM64", "CS_MODE_ARM"),
         directive_name=_directive_name,
         has_access=True,
+        entry_marks=frozenset(word.to_bytes(4, "little") for word in _ENTRY_MARKS),
         plt_entry_sizes=(16, 24),
     )
 

@@ -342,5 +342,6 @@ MACHINE = Machine(
     disassembler=("CS_ARCH_X86", "CS_MODE_64"),
     directive_name=named(amd64.ARCH, "%"),
     has_access=True,
+    entry_marks=frozenset(),  # endbr64 is also at targets of jumps
     plt_entry_sizes=(16,),
 )

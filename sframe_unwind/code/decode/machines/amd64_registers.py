@@ -114,6 +114,8 @@ class _Operands(NamedTuple):
     """Offset of what follows the displacement."""
     is_fixed: bool = False
     """Whether the last register is a part of the shape."""
+    is_by_pc: bool = False
+    """Whether the displacement is the distance from the end of the instruction."""
 
 
 def without_registers(raw: bytes) -> Shape | None:
@@ -151,6 +153,8 @@ def without_registers(raw: bytes) -> Shape | None:
             numbers.append(constant)
             rest = b""
     kept = rex & _WIDE if operation.has_field else rex & (_WIDE | _OF_FIELD)
+    if found.is_by_pc:
+        kept |= whole << 4  # with REX, an instruction is longer, and the distance counts from its end
     key = _NEW + start + bytes((kept,)) + raw[at:place] + found.rest + rest
     return shape_of_operands(whole, key, numbers, found.registers, found.is_fixed)
 
@@ -224,4 +228,6 @@ def _in_memory(raw: bytes, place: int, rex: int, first: int, registers: list[int
         if registers[-1] in _OF_FRAMES:
             second |= _BY_FRAME << _OF_FRAMES.index(registers[-1])
             is_fixed = True
-    return _Operands(registers, bytes((first, second)), at, at + (4 if is_wide else mode == 1), is_fixed)
+    end = at + (4 if is_wide else mode == 1)
+    rest, is_by_pc = bytes((first, second)), bool(second & _BY_PC)
+    return _Operands(registers, rest, at, end, is_fixed=is_fixed, is_by_pc=is_by_pc)

@@ -170,6 +170,8 @@ Such a call leaves its return address in another register than the ABI's: ``bras
     """Returns a register as ``.cfi_*`` directives of GNU as have it."""
     has_access: bool
     """Whether capstone knows which operands an instruction writes."""
+    entry_marks: frozenset[bytes]
+    """Instructions that begin a function, of which an indirect call must lead to one.  Parts of functions lack them."""
     plt_entry_sizes: tuple[int, ...]
     """Sizes of the entries of a procedure linkage table, in bytes, if its section does not give one."""
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from sframe_unwind.arch import s390x
-from sframe_unwind.code.decode.folding import add, mixed
+from sframe_unwind.code.decode.folding import add, mixed, unknown
 from sframe_unwind.code.decode.instruction import (
     ANYTHING,
     CC_LEFT,
@@ -17,6 +17,7 @@ from sframe_unwind.code.decode.instruction import (
     LOAD,
     PC_RELATIVE,
     REGISTER,
+    REST,
     Exit,
     Expression,
     Instruction,
@@ -51,6 +52,8 @@ _RELATIONS = {8: "==", 6: "!=", 4: "<", 2: ">", 12: "<=", 10: ">="}
 _V0 = 16
 _VECTOR_SIZE = 16
 """Size in bytes."""
+_FIRST_IS_HIGH = 8
+"""The bit of an instruction on vectors for a first operand among the registers 16 to 31 (RXB)."""
 _REVERSE, _LOAD_REVERSED, _STORE_REVERSED = b"\xb9\x0f", b"\x0f", b"\x2f"
 """The first bytes of ``lrvgr``; the last of ``lrvg`` and ``strvg``."""
 _JUMPING = {0x44: 4, 0x45: 4, 0x05: 2, 0x0B: 2, 0x0C: 2}
@@ -122,11 +125,19 @@ def _special(raw: bytes) -> Instruction | None:
     if raw[:1] == b"\xe7" and raw[5:6] == b"\x3f":  # vstl, which stores 16 bytes at most
         base, displacement = raw[2] >> 4, (raw[2] & 0xF) << 8 | raw[3]
         address = (REGISTER, base, displacement) if base else (CONSTANT, displacement)
-        return writing(6, (), ((address, (CONSTANT, _VECTOR_SIZE), ANYTHING),))
+        return writing(
+            6, (), ((address, (CONSTANT, _VECTOR_SIZE), unknown(*_words(raw[1] >> 4, raw[4] & _FIRST_IS_HIGH))),)
+        )
     found = _reversed(raw) or storage_to_storage(raw) or _branch(raw)
     if found is not None:
         return found
     return trap(2) if raw[:1] == b"\0" and len(raw) > 1 else None  # compilers make traps by a jump to such bytes
+
+
+def _words(vector: int, is_high: int) -> tuple[Expression, ...]:
+    """Return the words of a vector register, of which the number has four bits and one that is in another byte."""
+    first = _V0 + _FPRS.index(vector)
+    return ((REGISTER, REST, 0),) if is_high else ((REGISTER, first, 0), (REGISTER, first + HIGH, 0))
 
 
 def _reversed(raw: bytes) -> Instruction | None:
@@ -252,5 +263,6 @@ MACHINE = Machine(
     disassembler=("CS_ARCH_SYSZ", "CS_MODE_BIG_ENDIAN"),
     directive_name=named(s390x.ARCH, "%"),
     has_access=False,
+    entry_marks=frozenset(),
     plt_entry_sizes=(32,),
 )
