@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import resource
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -21,7 +22,8 @@ from tests.samples.catalogue import ABIS
 from tests.waiting import listens, wait_until
 
 _PROCESSORS = len(os.sched_getaffinity(0))
-FIXED_MEMORY = ("-R", "0x10000000000")
+_MAY_RESERVE_MUCH = resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
+FIXED_MEMORY = ("-R", "0x10000000000" if _MAY_RESERVE_MUCH else "0x40000000")
 """Options of QEMU: a reserved range for the program.  Else it gets what QEMU 10's own threads leave at that moment."""
 
 
