@@ -31,7 +31,7 @@ PACKAGES = ("sframe_unwind", "gdb_plugin", "lldb_plugin")
 ARCHITECTURE, VERSION = "Adding an architecture", "Adding a version of the format"
 MEMBER = "Adding a member to a JSON output"
 WORDS = {
-    ARCHITECTURE: re.compile(r"_?s390x|_?S390X_\w+|EM_S390"),
+    ARCHITECTURE: re.compile(r"_?s390x|_?S390X_\w+|EM_S390|s390_\w+"),
     "Adding a field of the header": re.compile("num_fres"),
     "Adding a consumer of SFrame": re.compile("GLIBC|glibc"),
     "Adding a rule of `lint`": re.compile("MASK_FDE"),
@@ -140,6 +140,13 @@ def test_only_modules_of_facts_ask_what_a_debugger_has() -> None:
         if {"gdb", "lldb"} & {part.id for part in ast.walk(node.args[0]) if isinstance(part, ast.Name)}
     }
     assert asking == listed("Adding a version of GDB or LLDB")
+
+
+def test_section_has_the_modules_that_implement_classes_of_lldb() -> None:
+    """LLDB's providers and frames are classes of its package ``lldb.plugins``, whose methods can be renamed."""
+    found = {path for path, known in words_by_file().items() if any(one.startswith("lldb.plugins.") for one in known)}
+    assert len(found) > 2
+    assert found <= set(re.findall(r"`(lldb_plugin/[\w/]+\.py)`", text_of("Adding a version of GDB or LLDB")))
 
 
 def test_table_has_each_output_and_the_modules_that_make_it() -> None:
