@@ -1,4 +1,4 @@
-"""Finds the outer frames of a deep stack that are left to GDB before GDB asks for them, so that it need not tell a pc.
+"""Finds out, before GDB asks, which outer frames of a deep stack are left to GDB, so that it need not tell their pcs.
 
 GDB 13 tells an unwinder a frame's pc only as the value of a register, and the time for that grows with the level of the
 frame: some 20 µs at level 100,000, where GDB's own work for a frame takes 30 µs.  So this class walks ahead by the CFI

@@ -2,9 +2,10 @@
 
     python -m lab.convert.compact_stacks [--stops N] [--seed N] [FILE ...]
 
-AMD64.  For each file, threads call functions of a copy and are stopped after some instructions (``stops.c``).  GDB and
-LLDB show their stacks in mode ``always`` and in mode ``off``, which is by DWARF CFI, and so does ``sframe-unwind
-backtrace``; once with the SFrame section as ``convert`` writes it, and once with that of ``convert --compact``.
+For each AMD64 file, threads call functions of a copy and are stopped after some instructions (``stops.c``).  GDB and
+LLDB show their stacks in mode ``always`` and in mode ``off``, which is by DWARF CFI; ``sframe-unwind backtrace`` shows
+them, too.  This is done once with the SFrame section as ``convert`` writes it, and once with that of ``convert
+--compact``.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _SECONDS = HANG
 _AT_ENTRY = RegisterRule(amd64.ARCH.sp, 8, False)
 """The CFA at the entry of a function."""
 _MOST_INSTRUCTIONS = 9
-"""Maximum number of instructions, as a power of 2."""
+"""The number of executed instructions is at most 2 to this power."""
 
 Place = tuple[str, int]
 """File name, and offset from the file's load address."""

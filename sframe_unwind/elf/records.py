@@ -1,6 +1,6 @@
 """The records of 64-bit ELF files and of loaded images: one type each, with one decoder and one encoder.
 
-The names of the fields are those of the ELF gABI without their prefixes; a comment has the name where it is another.
+The fields are named as in the ELF gABI, without the prefixes.  Where a name differs, the ELF name is below the field.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ _LAYOUTS: dict[type, str] = {
     DynamicEntry: "qQ",
 }
 _FIELDS: dict[type, int] = {SectionHeader: 10}
-"""How many fields are in the record, for the types that have others."""
+"""Number of fields that the record on disk has, for the types that have further fields."""
 
 Record = TypeVar(
     "Record", FileHeader, ProgramHeader, SectionHeader, CompressionHeader, Symbol, RelocationEntry, DynamicEntry

@@ -16,13 +16,13 @@ GDB_SETTING = "set disable-randomization off"
 
 _ADDR_NO_RANDOMIZE = 0x0040000
 _QUERY = 0xFFFFFFFF
-"""Returns the personality without a change."""
+"""The argument with which ``personality`` returns the present value and changes nothing."""
 
 
 def refusal() -> str | None:
     """Return why this process may not turn address space randomisation off; ``None``: it may.
 
-    The personality of the calling thread does not change.
+    It is tried, and the personality of the calling thread is then set back.
     """
     try:
         import ctypes

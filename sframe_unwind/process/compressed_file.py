@@ -22,11 +22,12 @@ _MAX_SIZE = 1 << 42
 
 @contextmanager
 def plain_file(path: PathLike) -> Iterator[PathLike]:
-    """Yield a path with the contents of a file that may be compressed; it is valid within the block.
+    """Yield a path with the contents of a file that may be compressed; it is valid within the ``with`` block.
 
     If the end of the compressed file is missing, so is the end of the contents.
 
-    :raises FileError: the file cannot be read or decompressed.  An error of the block names the file, too.
+    :raises FileError: the file cannot be read or decompressed.  The name of the file is also in a
+        :class:`FileError` that the ``with`` block raises.
     """
     with open_file(path) as stream:
         kind = format_of(stream.read(_START))

@@ -11,7 +11,7 @@ from sframe_unwind.sframe.sharing import with_shared_rows
 from sframe_unwind.translation.dividing import IsPadding, divided
 
 MAX_ROWS = 16
-"""Default of the most rows that an entry may have."""
+"""Default of the maximum number of rows of an entry that serves several functions."""
 
 
 class Sizes(NamedTuple):
@@ -53,7 +53,7 @@ def compacted(table: TableSpec, is_padding: IsPadding, max_rows: int = MAX_ROWS,
     """Return a table that gives the same rules and takes fewer bytes.
 
     :param table: sorted; no two functions overlap, and no row starts after its function's end.
-    :param max_rows: the most rows of an entry, unless it is for one function.
+    :param max_rows: maximum number of rows of an entry that serves several functions.
     :param share: entries may refer to the same rows.
     :raises EncodeError: a function cannot be encoded.
     """

@@ -138,7 +138,7 @@ def test_what_an_object_file_cannot_become(
 
 
 def test_too_many_sections(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The headers of a copy have no room for two more; a function after them has no symbol with a number of 16 bits."""
+    """A copy has no room for two more headers: the number of a section has 16 bits in a symbol."""
     source, file = tmp_path / "many.s", tmp_path / "many.o"
     sections = "".join(f".section s{number}\n" for number in range(65_280))
     source.write_text(f'{sections}.section last,"ax"\n.cfi_startproc\nret\n.cfi_endproc\n', encoding="ascii")

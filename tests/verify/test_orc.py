@@ -30,7 +30,7 @@ def report(folder: Path, pushed: int = 16, bp: int = -16, header: bytes = b"", c
     :param pushed: the distance of the CFA from SP after the push, by ORC.
     :param bp: the distance of the saved frame pointer from the CFA, by ORC.
     :param header: the contents of ``.orc_header``; empty: there is none.
-    :param call: the type of entries of functions.
+    :param call: the number of ``ORC_TYPE_CALL``, which newer kernels have changed.
     """
     path = folder / "function.s"
     of_header = HEADER.format(", ".join(map(str, header))) if header else ""

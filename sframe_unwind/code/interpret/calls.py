@@ -100,7 +100,7 @@ class Calls:
             yield Way(following, state, after_call=called not in self._all.coming_back)
 
     def _pointers(self, called: int, state: State) -> Iterator[Passed]:
-        """Yield the pointers in registers at a call through which the callee may overwrite a slot of a known value."""
+        """Yield the pointers in registers by which the callee may overwrite a slot whose value is known."""
         sp = self._frame.sp
         for number in self._all.machine.general:
             value = state.registers.get(number, OTHER)
@@ -112,9 +112,9 @@ class Calls:
     def _with_other_link(self, pc: int, address: int | None, instruction: Instruction, state: State) -> Way:
         """Follow a call that leaves its return address in another register than the ABI's; return where it leads.
 
-        Within the function, it is a jump over constants to which the register then points.  Otherwise, it calls a
-        function with a special calling convention, such as ``__fentry__``, which changes only the registers of that
-        convention.
+        If the target is in the same function, the call jumps over constants, and the register then points to them.
+        Otherwise, it calls a function with a special calling convention, such as ``__fentry__``, which changes only the
+        registers of that convention.
         """
         self._evaluator.apply(instruction, state, pc)
         if address is not None and self._function.start <= address < self._function.end:
