@@ -23,7 +23,7 @@ f (.text+0x0, 8 bytes):
          0      push %rbx
             .cfi_def_cfa_offset 16
             .cfi_offset %rbx, -16
-         1      call 6  # R_X86_64_PLT32 other-0x4
+         1      call 0x6 <f+0x6>  # R_X86_64_PLT32 other-0x4
          6      pop %rbx
             .cfi_def_cfa_offset 8
             .cfi_restore %rbx
