@@ -88,7 +88,7 @@ def test_item_33_rows_that_differ_from_debug_frame(lldb: str, place: str, mode: 
 @pytest.mark.parametrize("mode", ["auto", "fallback"])
 @pytest.mark.usefixtures("fixed_addresses")
 def test_item_33_debug_frame_of_a_stripped_program(lldb: str, mode: str, tmp_path: Path) -> None:
-    """LLDB finds `.debug_frame` by symbols; the one that it makes of `_start` reaches to the end of `.text`."""
+    """LLDB finds an FDE of `.debug_frame` by its symbol; its symbol of `_start` reaches to the end of `.text`."""
     with toolchain_needed():
         program, tools = BUILDS["pie"](tmp_path), tools_for(3)
     bare = tmp_path / "bare"

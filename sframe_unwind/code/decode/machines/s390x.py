@@ -189,7 +189,8 @@ def _is_padding(raw: bytes) -> bool:
 
 
 _RELATIVE = re.compile(
-    r"j|br[acx]|larl$|c(?:l?g?)[ri]j|(?:l|lg|lgf|llgf|lh|lgh|llh|llgh|st|stg|sth|ex|pfd|c|cg|cgf|cl|clg|clgf|ch|cgh|clh|clgh)rl$"
+    r"j|br[acx]|larl$|c(?:l?g?)[ri]j|"
+    r"(?:l|lg|lgf|llgf|lh|lgh|llh|llgh|st|stg|sth|ex|pfd|c|cg|cgf|cl|clg|clgf|ch|cgh|clh|clgh)rl$"
 )
 """The mnemonics of instructions whose last operand is an address relative to their own."""
 
