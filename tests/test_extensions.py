@@ -2,8 +2,8 @@
 
 Each list is compared with the files that know an extension of its kind which is there already: the machine s390x,
 version 3, the header's number of FREs, the sizes of FREs and flexible FDEs, glibc, the rule about mask FDEs, the HTML
-page of ``verify``, ``doctor``, ``sframe tasks``, the mode ``always``, the setting ``strict``, the extras of the rows of a
-listing, the bytes of code in CFI that a survey counts, the return address 0, ``DW_OP_breg0``, the method
+page of ``verify``, ``doctor``, ``sframe tasks``, the mode ``always``, the setting ``strict``, the extras of the rows of
+a listing, the bytes of code in CFI that a survey counts, the return address 0, ``DW_OP_breg0``, the method
 ``sframe-linux``, the call chains in samples, BOLT, core files, the extra ``cluster``.
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sframe_unwind.debugger.modes import ALWAYS, AUTO, CODE, FALLBACK, OFF, TABLES
 
@@ -61,10 +61,11 @@ SFRAME_ALONE = Settings(ALWAYS, strict=True)
 """Every frame that SFrame covers is unwound by it, as in the stacks of the commands."""
 
 
-def changed(settings: Settings, name: str, value: str | bool) -> Settings:
+def changed(settings: Settings, name: str, value: Any) -> Settings:
     """Return the settings with another value of one of them.
 
     :param name: the field.
+    :param value: of the type of the field.
     :raises MissingExtraError: the value needs the package that decodes machine code, which is not installed.
     """
     if (name, value) == ("generate", CODE):
