@@ -39,7 +39,7 @@ WRONG = {
     "sframe backtrace 0": "expected 1 or more; Usage: sframe backtrace [N] [-all]",
     "sframe bt '": "expected 1 or more; Usage: sframe backtrace [N] [-all]",
     "sframe compare 3 3": "Usage: sframe compare [N] [-all] [--json]",
-    "sframe strict maybe": "'maybe' is neither on nor off; Usage: sframe strict [on | off]",
+    "sframe strict maybe": "strict 'maybe' is not known; Usage: sframe strict [on | off]",
     "sframe explain --json": "Usage: sframe explain [ADDRESS]",
     "sframe explain no_such_thing": "'no_such_thing' is not an address",
     "sframe explain *": "'*' is not an address",
