@@ -145,7 +145,8 @@ class Commands:
         elif arguments.rest:
             address, frame = expressions.address_of(context, arguments.rest[0]), None
         else:
-            address, frame = stacks.selected(snapshot)
+            index = stacks.selected_frame(context, thread).GetFrameID()
+            address, frame = stacks.explained(snapshot, index)
         lines = explain.explain(snapshot.process.modules, address, stacks.describe(snapshot, address), frame)
         return [*lines, *code_lines(stacks.code(snapshot), address)]
 
@@ -160,10 +161,11 @@ class Commands:
             return listed(places.in_file(target), code, pc=address, frame=None)
         (thread,) = _threads(context, arguments)
         snapshot = stacks.take(self._session, thread)
-        pc = thread.GetSelectedFrame().GetPC()
+        selected = stacks.selected_frame(context, thread)
+        index, pc = selected.GetFrameID(), selected.GetPC()
         frame = None
         if not expression or (address := expressions.address_of(context, expression)) == pc:
-            address, here = stacks.selected(snapshot)
+            address, here = stacks.explained(snapshot, index)
             frame = pc, here
         return listed(places.in_process(target), stacks.code(snapshot), pc=address, frame=frame)
 

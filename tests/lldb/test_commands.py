@@ -14,7 +14,7 @@ from sframe_unwind.debugger.commands import IN_LLDB, SHORT
 from sframe_unwind.sframe.table import Match
 from tests import schemas
 from tests.debugger.lines import is_internal, lines
-from tests.expectations import STOPS, Stop
+from tests.expectations import SFRAME_ONLY, STOPS, Stop
 from tests.gdb.compiling import tools_for
 from tests.hanging import HANG
 from tests.lldb.debuggers import PROVIDING, find, find_without_provider
@@ -127,6 +127,19 @@ def test_sums_of_a_function_and_a_number(lldb: str) -> None:
     assert [text.split()[1] for text in said] == ["main"] * 4
     start, *others = (int(text.split()[0], 16) for text in said)
     assert others == [start + 4, start + 4, start]
+
+
+@pytest.mark.parametrize("command", ["explain", "disassemble", "disassemble $pc"])
+@pytest.mark.parametrize("stop", [LEAF, SFRAME_ONLY], ids=["leaf", "sframe_only"])
+def test_the_frame_of_a_command_counts_although_the_thread_has_another_one_selected(
+    lldb: str, stop: Stop, command: str
+) -> None:
+    described, numbers = program(stop, variant="O0"), range(4)
+    selecting = [line for number in numbers for line in (f"frame select {number}", f"sframe {command}")]
+    selected = answers(lldb, described, selecting)[1::2]
+    assert len({output for _, output, _ in selected}) == len(numbers)
+    given = call(lldb, "commands", "of_frames", command=f"sframe {command}", frames=list(numbers), program=described)
+    assert [tuple(answer) for answer in given] == selected
 
 
 def test_more_frames_than_there_are(lldb: str) -> None:

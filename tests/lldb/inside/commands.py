@@ -21,6 +21,19 @@ def run(
         return [inside.attempt(command) for command in commands]
 
 
+def of_frames(
+    debugger: lldb.SBDebugger, command: str, frames: Sequence[int], program: dict[str, Any]
+) -> list[tuple[bool, str, str]]:
+    """Return what a command answers for frames of a stopped program while its thread has the innermost one selected.
+
+    A client that selects another frame after LLDB has given the command its own frame leads to the same state.
+    """
+    inside = Program(debugger)
+    with inside.started(program):
+        inside.thread.SetSelectedFrame(0)
+        return [inside.attempt(command, inside.thread.GetFrameAtIndex(index)) for index in frames]
+
+
 def complete(debugger: lldb.SBDebugger, typed: Sequence[str]) -> dict[str, list[str]]:
     """Return LLDB's completions for a typed text."""
     offered = {}
