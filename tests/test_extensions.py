@@ -23,6 +23,7 @@ import pytest
 
 from sframe_unwind import arch
 from sframe_unwind.cli import main, schema
+from sframe_unwind.debugger.modes import MODES
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber
 from tests.hanging import HANG
 from tests.samples.build import build
@@ -174,6 +175,42 @@ def is_called(node: ast.AST) -> bool:
     parts = node.bases if isinstance(node, ast.ClassDef) else [node]
     names = [part for part in parts if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name)]
     return any(ast.unparse(name.value) == "gdb" for name in names if parts != [node] or name.attr == "events")
+
+
+@cache
+def texts_of_tests() -> dict[str, str]:
+    """Return the text of each file of the tests, studies and measurements."""
+    paths = [path for folder in ("tests", "lab", "bench") for path in sorted((CHECKOUT / folder).rglob("*.py"))]
+    return {str(path.relative_to(CHECKOUT)): path.read_text(encoding="utf-8") for path in paths}
+
+
+def test_section_has_the_tests_with_a_list_of_modes() -> None:
+    """A new mode would be missing from these lists."""
+    text, texts = text_of("Adding a mode of the plugins"), texts_of_tests()
+    (pattern,) = re.findall(r"`git grep -nE '(.*?)' tests` finds", text)
+    found = {path for path, code in texts.items() if "fallback" in code and lists_modes(ast.parse(code))}
+    assert len(found) > 5
+    assert {path for path in found if f"`{path}`" not in text and not re.search(pattern, texts[path])} == set()
+
+
+def lists_modes(tree: ast.Module) -> bool:
+    """Return whether a file has a list of the mode ``fallback`` and others, as a list or in one text."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Tuple, ast.List)):
+            found = {part.value for part in node.elts if isinstance(part, ast.Constant)}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found = set(re.findall(r"\w+", node.value))
+        else:
+            continue
+        if "fallback" in found and len(found & {*MODES}) > 1:
+            return True
+    return False
+
+
+def test_section_has_the_tests_with_a_layout_of_the_header() -> None:
+    found = {path for path, code in texts_of_tests().items() if re.search("HBBBbbBI{5}", code)}
+    assert len(found) > 2
+    assert found <= set(re.findall(r"`([\w/]+\.py)`", text_of("Adding a field of the header")))
 
 
 def test_table_has_each_output_and_the_modules_that_make_it() -> None:
