@@ -94,7 +94,7 @@ def _of_sources(program: Program) -> Callable[[], str]:
 
 
 def _installed(name: str, *command: str) -> Callable[[], str]:
-    """Return what names a program of Debian, with the version that a command prints."""
+    """Return a function that returns the name of a program of Debian, and the version that a command prints."""
 
     def version() -> str:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT)

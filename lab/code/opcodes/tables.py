@@ -31,7 +31,7 @@ class Opcode(NamedTuple):
     """An opcode of an assembler's table."""
 
     mnemonic: str
-    """The mnemonic in the table; on s390x without what stands for conditions."""
+    """The mnemonic in the table; on s390x without the placeholder of a condition."""
     name: str
     """What distinguishes it from other opcodes with the mnemonic."""
     candidate: Callable[[Random], bytes]
@@ -91,7 +91,7 @@ def _s390x(table: str, code: str) -> Iterator[Opcode]:
 
 
 def _filled(fixed: bytes, mask: bytes) -> Callable[[Random], bytes]:
-    """Return what makes an instruction of a fixed part and random bits."""
+    """Return a function that makes an instruction from a fixed part and random bits."""
 
     def made(random_: Random) -> bytes:
         return bytes(one & bits | random_.getrandbits(8) & ~bits & 0xFF for one, bits in zip(fixed, mask))

@@ -1,4 +1,4 @@
-"""Walks frames like pwndbg's context: before each prompt, from the frame outward, with caches that events clear.
+"""Walks frames like pwndbg's context: before each prompt, from the innermost frame outward, and marks new values.
 
 Modelled on pwndbg's `context_backtrace`, `prompt`, `finish`-like breakpoints and the events that it listens to.
 """
@@ -15,7 +15,7 @@ def say(line: str) -> None:
 
 
 def context() -> None:
-    """Print registers through the frame, all others from the newest frame, and GDB's text for them."""
+    """Print the selected frame's registers and variables, and the innermost eight frames with GDB's text for each."""
     if gdb.selected_thread() is None:
         return
     frame = gdb.selected_frame()
