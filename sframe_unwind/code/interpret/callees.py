@@ -84,11 +84,14 @@ class Callees(Stores):
 
         What was allocated by a stack pointer that moved by a variable amount is apart from the rest of the frame.  So
         an address that is kept in the rest does not reach a callee that only gets addresses of what was allocated.
+        Below the stack pointer is nothing for a callee; before calls of some functions, Go keeps the address of the
+        frame there.
         """
         registers, own = state.registers, self._frame.entry_sp
         values = [value for one, value in registers.items() if value[0] != OTHER_BASE and one in self._passing]
-        left = dict(state.slots)
-        bases = {registers[self._frame.sp][0]}
+        base, top = registers[self._frame.sp]
+        left = {slot: held for slot, held in state.slots.items() if slot[0] != base or slot[1] >= top}
+        bases = {base}
         while values:
             for value in values:
                 if value != own and (on_stack(value[0]) or self._reaches.is_limited(value)):
