@@ -7,6 +7,8 @@ PY := .venv/bin/python
 # There are more workers than processors, because tests wait for debuggers, emulators and the disk.  With worksteal, an
 # idle worker takes half of the tests that are left to another one; without it, the last worker ran 100 s alone.
 PYTEST_FLAGS ?= -q -n $(shell expr $$(nproc) + 2) --dist worksteal
+# Where it is set, as in many containers, each of some thousand processes would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 # mypy refuses a path that does not exist.
 TYPED := $(wildcard sframe_unwind gdb_plugin lldb_plugin tools tests lab bench hatch_build.py)
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from sframe_unwind import cli
-from tests import examples, schemas, tiers, transcripts
+from tests import examples, schemas, tiers, transcripts, turns
 from tests.abis import summary
 from tests.hanging import WHOLE_TEST
 from tests.missing import fixed_addresses_needed
@@ -70,6 +70,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     path = collection_path.relative_to(CHECKOUT).as_posix()
     return None if tiers.may_have(path, config.getoption("tier")) else True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Import the files in another order in each worker of a run of all tests."""
+    config = session.config
+    worker = getattr(config, "workerinput", None)
+    if worker and [Path(argument).resolve() for argument in config.args] == [CHECKOUT / "tests"]:
+        paths = (CHECKOUT / "tests").rglob("test_*.py")
+        chosen = [path for path in paths if pytest_ignore_collect(path, config) is None]
+        turns.import_in_turn(CHECKOUT, chosen, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
 
 
 # Before the selection by -k and -m: the tier of a test depends on all tests of its function.

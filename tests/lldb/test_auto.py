@@ -114,7 +114,7 @@ def test_item_45_compressed_cfi_that_only_lldb_can_read(lldb: str, mode: str, tm
     assert "(const int *) p" in "\n".join(alone)  # else LLDB cannot read it, either
     what = "only LLDB can decompress its .debug_frame: frames that this may describe are LLDB's"
     told = f"sframe: {tmp_path / 'planted'}: {what}"
-    hidden = (f"command script import {WITHOUT_ZSTANDARD}",)
+    hidden = (f'command script import "{WITHOUT_ZSTANDARD}"',)
     lines = shown(lldb, tmp_path / "planted", *IN_LEAF, mode=mode, before=hidden)
     assert lines.count(told) == 1
     assert [line for line in lines if line != told] == alone

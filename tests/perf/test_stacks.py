@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -49,7 +50,7 @@ def test_stacks_of_programs_that_a_shell_starts(tmp_path: Path) -> None:
 
     If a sample is in an epilogue, there is the other one that is known.
     """
-    program = programs.sorting()
+    program = shlex.quote(str(programs.sorting()))
     compared = compare(programs.record_command(["sh", "-c", f"{program}; {program}"], tmp_path))
     assert compared.samples > 10
     assert set(compared.differences) <= {KEPT_MAPS, POPPED}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 
@@ -53,7 +54,7 @@ def test_equal_stacks_are_shown_once(process: int) -> None:
 @pytest.mark.parametrize(("option", "blocks"), [("", 3), ("--no-group", WORKERS + 2)])
 def test_on_a_terminal_with_many_threads(process: int, option: str, blocks: int) -> None:
     arguments = ["-m", "sframe_unwind", "backtrace", "--pid", str(process), *NOWHERE, *filter(None, [option])]
-    shown = pexpect.run(f"{sys.executable} {' '.join(arguments)}", timeout=SECONDS, encoding="utf-8")
+    shown = pexpect.run(shlex.join([sys.executable, *arguments]), timeout=SECONDS, encoding="utf-8")
     assert len(re.findall(r"^end: ", shown, re.MULTILINE)) == blocks
 
 

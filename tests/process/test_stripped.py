@@ -131,7 +131,7 @@ def test_symbols_in_memory(with_library: Path, tmp_path: Path, monkeypatch: pyte
 
 def test_symbols_in_memory_are_those_of_the_file() -> None:
     """The dynamic symbols of the C library in this process, compared with those of its file."""
-    maps = Path("/proc/self/maps").read_text(encoding="ascii")
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape")
     path, base = next(
         (line.split()[-1], int(line.split("-")[0], 16))
         for line in maps.splitlines()

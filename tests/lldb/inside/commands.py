@@ -23,15 +23,22 @@ def run(
 
 def of_frames(
     debugger: lldb.SBDebugger, command: str, frames: Sequence[int], program: dict[str, Any]
-) -> list[tuple[bool, str, str]]:
-    """Return what a command answers for frames of a stopped program while its thread has the innermost one selected.
+) -> list[tuple[tuple[bool, str, str], tuple[bool, str, str]]]:
+    """Return what a command answers for frames of a stopped program: while each is selected, and while frame 0 is.
 
-    A client that selects another frame after LLDB has given the command its own frame leads to the same state.
+    A client that selects another frame after LLDB has given the command its own frame leads to the second state.
     """
     inside = Program(debugger)
     with inside.started(program):
-        inside.thread.SetSelectedFrame(0)
-        return [inside.attempt(command, inside.thread.GetFrameAtIndex(index)) for index in frames]
+        inside.attempt(command)  # its output may begin with a remark that a session prints once
+        answers = []
+        for index in frames:
+            frame = inside.thread.GetFrameAtIndex(index)
+            inside.thread.SetSelectedFrame(index)
+            selected = inside.attempt(command, frame)
+            inside.thread.SetSelectedFrame(0)
+            answers.append((selected, inside.attempt(command, frame)))
+        return answers
 
 
 def complete(debugger: lldb.SBDebugger, typed: Sequence[str]) -> dict[str, list[str]]:
