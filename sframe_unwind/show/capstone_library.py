@@ -28,20 +28,19 @@ _CONSTANTS = {
 _OPT_SYNTAX, _OPT_SKIPDATA, _SYNTAX_ATT, _ON = 1, 5, 2, 3
 _MNEMONIC, _OPERANDS = 32, 160
 """Sizes in bytes of the texts in ``cs_insn``."""
+_NO_OPERANDS = bytes(_OPERANDS)
 
 
 Record = tuple[int, int, bytes]
 """An instruction: its address, its size in bytes, and its texts, which :func:`split` divides.
 
-The texts are the mnemonic and the operands, each with a zero byte at its end.  What follows such a byte has no meaning:
-a few equal instructions have different texts.
+The texts are the mnemonic, and the operands with zero bytes up to :data:`_OPERANDS` bytes.
 """
 
 
 def split(texts: bytes) -> tuple[str, str]:
     """Return mnemonic and operands."""
-    mnemonic, operands = texts[:_MNEMONIC].partition(b"\0")[0], texts[_MNEMONIC:].partition(b"\0")[0]
-    return mnemonic.decode("ascii"), operands.decode("ascii")
+    return texts[:-_OPERANDS].decode("ascii"), texts[-_OPERANDS:].partition(b"\0")[0].decode("ascii")
 
 
 class Decoder(Protocol):
@@ -82,11 +81,12 @@ class _Instruction(ctypes.Structure):
 
 
 def _fields_read() -> Struct:
-    """Return the layout of the structure with the fields of a :data:`Record` alone."""
+    """Return the layout of the structure with the fields alone that a :data:`Record` is made of."""
     layout, end = "=", 0
-    for name, size, kind in (("address", 8, "Q"), ("size", 2, "H"), ("mnemonic", _MNEMONIC + _OPERANDS, "s")):
-        offset = getattr(_Instruction, name).offset
-        layout += f"{offset - end}x{size if kind == 's' else ''}{kind}"
+    kinds = {"address": "Q", "size": "H", "mnemonic": f"{_MNEMONIC}s", "op_str": f"{_OPERANDS}s"}
+    for name, kind in kinds.items():
+        offset, size = getattr(_Instruction, name).offset, getattr(_Instruction, name).size
+        layout += f"{offset - end}x{kind}"
         end = offset + size
     return Struct(f"{layout}{ctypes.sizeof(_Instruction) - end}x")
 
@@ -143,11 +143,15 @@ class _Library:
         if not count or block.value is None:
             return []
         try:
-            return list(_RECORDS((ctypes.c_char * (_SIZE * count)).from_address(block.value)))
+            # The library fills operands up with zeros, if there are any; other bytes after a text are what was in the
+            # memory before, by which equal instructions would have different texts.
+            return [
+                (at, size, mnemonic.partition(b"\0")[0] + (operands if operands[0] else _NO_OPERANDS))
+                for at, size, mnemonic, operands in _RECORDS(
+                    (ctypes.c_char * (_SIZE * count)).from_address(block.value)
+                )
+            ]
         finally:
-            # The library does not clear the memory that it gets, which is often this one again.  Without zeros in it,
-            # equal instructions would rarely have equal texts.
-            ctypes.memset(block, 0, _SIZE * count)
             self._library.cs_free(block, count)
 
 
@@ -168,6 +172,6 @@ class _Package:
     def records(self, code: bytes, address: int) -> list[Record]:
         """Return the instructions of a range of code that begins at an address."""
         return [
-            (at, size, mnemonic.encode().ljust(_MNEMONIC, b"\0") + operands.encode() + b"\0")
+            (at, size, mnemonic.encode() + operands.encode().ljust(_OPERANDS, b"\0"))
             for at, size, mnemonic, operands in self._decoder.disasm_lite(code, address)
         ]
