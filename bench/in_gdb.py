@@ -204,7 +204,7 @@ class _FrameId:
 class _Least(Unwinder):  # type: ignore[misc]  # GDB's classes have no types
     """An unwinder for comparison: it finds frames by pc in a table made from the innermost ones, without checks.
 
-    It has the stack at hand and is right only for the program that it is made in.
+    It has a copy of the stack, and is right only for the program in which it is made.
     """
 
     def __init__(self) -> None:

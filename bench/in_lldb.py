@@ -18,6 +18,8 @@ from lldb.plugins.scripted_frame_provider import ScriptedFrameProvider
 from lldb.plugins.scripted_process import ScriptedFrame
 
 _LEAST = "least"
+_SHOWN = 20
+"""Number of frames that the display of a deep stack has."""
 _WARM_UP = 50
 """Stops before memory is measured."""
 _SETTINGS = {
@@ -165,6 +167,18 @@ def _register_least(debugger: lldb.SBDebugger) -> None:
     _run(debugger, f"target frame-provider register -C {__name__}.{Least.__name__}")
 
 
+def _register_recursion(debugger: lldb.SBDebugger, count: int) -> None:
+    """Let the least script give the frames of a function that has just been called at the end of a recursion."""
+    process = debugger.GetSelectedTarget().GetProcess()
+    error = lldb.SBError()
+    caller = process.ReadPointerFromMemory(process.GetSelectedThread().GetFrameAtIndex(0).GetSP(), error)
+    if not error.Success():
+        raise RuntimeError(f"no return address: {error.GetCString()}")
+    Least.frames = [0, *(_LeastFrame(index, caller) for index in range(1, count))]
+    Least.applies = True
+    _run(debugger, f"target frame-provider register -C {__name__}.{Least.__name__}")
+
+
 def driving(debugger: lldb.SBDebugger, mode: str, commands: list[str]) -> float:
     """Return how many seconds commands take that move a program from its beginning, with nothing known before."""
     debugger.SetAsync(False)
@@ -205,24 +219,32 @@ def moving(debugger: lldb.SBDebugger, work: str, count: int, program_arguments: 
     return seconds
 
 
-def deep(debugger: lldb.SBDebugger, arguments: str) -> float:
+def deep(debugger: lldb.SBDebugger, arguments: str, place: int = 0, least: int = 0, takes_all: bool = False) -> float:
     """Return the CPU seconds of LLDB for a run to the end of a recursion, a step there, and its innermost frames.
 
     :param arguments: those of the program, which overflows its stack without any.
+    :param place: address in the program's file of the function at the end of the recursion; 0: it has a symbol.
+    :param least: number of frames that the least script gives at that place; 0: there is no such script.
+    :param takes_all: whether the script lets LLDB take all of them at once, as the plugin does in LLDB 22.
     """
     debugger.SetAsync(False)
     if arguments:
-        _run(debugger, "breakpoint set -n reached")
+        program = debugger.GetSelectedTarget().GetExecutable().GetFilename()
+        _run(debugger, f"breakpoint set -s {program} -a {place:#x}" if place else "breakpoint set -n reached")
     gc.collect()
     started = time.process_time()
     _run(debugger, f"process launch -o /dev/null -- {arguments}")
+    if least:
+        _register_recursion(debugger, least)
+        if takes_all:
+            debugger.GetSelectedTarget().GetProcess().GetSelectedThread().GetNumFrames()
     if arguments:
         _run(debugger, "thread step-over")
-    _run(debugger, "thread backtrace -c 20")
+    shown = _run(debugger, f"thread backtrace -c {_SHOWN}")
     seconds = time.process_time() - started
     process = debugger.GetSelectedTarget().GetProcess()
-    if process.GetState() != lldb.eStateStopped:
-        raise RuntimeError("the program is not where it was to be")
+    if process.GetState() != lldb.eStateStopped or (least and shown.count("[synthetic]") != _SHOWN - 1):
+        raise RuntimeError("the program is not where it was to be, or its frames are not those of the script")
     process.Kill()
     return seconds
 

@@ -14,13 +14,19 @@ from bench.lldbs import Lldb, all_lldbs
 from bench.processes import COMMAND
 from bench.report import Row, Target, Unavailable, medians, ratios
 from bench.timing import in_turns
+from sframe_unwind import elf
 
 PART = "lldb-deep"
 ROUNDS = 3
 DEPTHS = (100, 1_000, 10_000, 100_000)
 AT_MOST = Target(1.3)
 """With the plugin over LLDB without it."""
+OVER_LEAST_AT_MOST = Target(1.15)
+"""With the plugin over the shortest script that makes frames, where LLDB itself has only the innermost one."""
 _ALONE = "SFrame alone"
+_STRIPPED = "SFrame alone, a stripped program"
+_MOST = 50_000
+"""Number of frames that the plugin gives an LLDB that takes all frames at once (``lldb_plugin.lifecycle.decision``)."""
 OVERFLOW = Target(2.0)
 """Processor seconds from the start of a program to the display of its stack overflow."""
 
@@ -43,6 +49,9 @@ def rows() -> Iterator[Row]:
             for kind, program in programs.items():
                 for depth in DEPTHS:
                     yield _deep(lldb, program, kind, depth)
+            place = _address_of("reached", programs[_ALONE])
+            for depth in DEPTHS:
+                yield _stripped(lldb, stripped, depth, place)
             for kind, path in (("symbols", programs[_ALONE]), ("a stripped program", stripped)):
                 yield _overflow(lldb, path, kind)
 
@@ -79,6 +88,37 @@ def _deep(lldb: Lldb, program: Path, kind: str, depth: int) -> Row:
         target=AT_MOST,
         detail=medians("ms", **times),
     )
+
+
+def _stripped(lldb: Lldb, program: Path, depth: int, place: int) -> Row:
+    """Measure where all frames but the innermost one are a script's.
+
+    :param place: address of the function at the end of the recursion.
+    """
+    takes_all = lldb.name.startswith("LLDB 22")
+    frames = min(depth, _MOST) if takes_all else depth
+
+    def seconds(plugin: bool, least: int) -> float:
+        value: float = lldb.call(
+            program, "deep", plugin=plugin, arguments=str(depth), place=place, least=least, takes_all=takes_all
+        )
+        return value
+
+    measures = {"with": partial(seconds, True, 0), "least": partial(seconds, False, frames)}
+    times = in_turns(ROUNDS, {**measures, "without": partial(seconds, False, 0)})
+    return Row(
+        part=PART,
+        what=f"{lldb.name}, {_STRIPPED}, depth {depth:,}: the same: with / the least script",
+        values=ratios(times["with"], times["least"]),
+        unit="x",
+        target=OVER_LEAST_AT_MOST,
+        detail=medians("ms", **times),
+    )
+
+
+def _address_of(function: str, program: Path) -> int:
+    with elf.opened(program) as binary:
+        return next(symbol.address for symbol in binary.symbols if symbol.name == function)
 
 
 def _overflow(lldb: Lldb, program: Path, kind: str) -> Row:

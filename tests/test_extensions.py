@@ -1,9 +1,10 @@
 """The lists of docs/architecture.md: which files have to change for each kind of extension.
 
-Each list is compared with the files that know an extension of its kind which is there already: the architecture s390x,
-version 3, the header's number of FREs, glibc, the rule about mask FDEs, the HTML page of ``verify``, ``doctor``,
-``sframe tasks``, the mode ``always``, ``DW_OP_breg0``, the method ``sframe-linux``, the call chains in samples, BOLT,
-core files, the extra ``cluster``.
+Each list is compared with the files that know an extension of its kind which is there already: the machine s390x,
+version 3, the header's number of FREs, the sizes of FREs and flexible FDEs, glibc, the rule about mask FDEs, the HTML
+page of ``verify``, ``doctor``, ``sframe tasks``, the mode ``always``, the setting ``strict``, the extras of the rows of
+a listing, the bytes of code in CFI that a survey counts, the return address 0, ``DW_OP_breg0``, the method
+``sframe-linux``, the call chains in samples, BOLT, core files, the extra ``cluster``.
 """
 
 from __future__ import annotations
@@ -33,12 +34,17 @@ MEMBER = "Adding a member to a JSON output"
 WORDS = {
     ARCHITECTURE: re.compile(r"_?s390x|_?S390X_\w+|EM_S390|s390_\w+"),
     "Adding a field of the header": re.compile("num_fres"),
+    "Adding a type of FRE or FDE": re.compile("ADDRESS_SIZES|FLEX"),
     "Adding a consumer of SFrame": re.compile("GLIBC|glibc"),
     "Adding a rule of `lint`": re.compile("MASK_FDE"),
     "Adding an output of `verify`": re.compile(r"sframe_unwind\.verify\.page"),
     "Adding a command to the command line": re.compile(r"doctor|sframe_unwind\.cli\.doctor"),
     "Adding a command to both debuggers": re.compile("TASKS"),
+    "Adding a part of a listing": re.compile("PLAIN"),
+    "Adding a column of `survey`": re.compile(r"(?s:.*\bin_cfi\b.*)"),
+    "Adding an end of stacks": re.compile("PC_ZERO"),
     "Adding a mode of the plugins": re.compile(r"ALWAYS|(?s:.*\nalways: .*)"),
+    "Adding a setting of the plugins": re.compile("strict"),
     "Adding a version of GDB or LLDB": re.compile("_MAJOR|native_fails"),
     "Adding an operation of DWARF expressions": re.compile(r"_BREG0|DW_OP_breg.*"),
     "Adding a method of `perf`": re.compile(r"by_sframe_of_linux|sframe-linux"),
@@ -62,7 +68,10 @@ def trees() -> Iterator[tuple[str, ast.Module]]:
 
 
 def words(path: str, tree: ast.Module) -> Iterator[str]:
-    """Yield the names of a file, its text constants without docstrings, and the modules that it is and imports."""
+    """Yield the names of a file, those of its keyword arguments, its texts without docstrings, and its modules.
+
+    These are the module that it is, and those that it imports.
+    """
     yield path[: -len(".py")].replace("/", ".")
     documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     if path.startswith(HELP):
@@ -70,6 +79,8 @@ def words(path: str, tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, (ast.Name, ast.Attribute)):
             yield node.id if isinstance(node, ast.Name) else node.attr
+        elif isinstance(node, ast.keyword):
+            yield str(node.arg)
         elif isinstance(node, ast.ImportFrom):
             yield str(node.module)
         elif isinstance(node, (ast.alias, ast.ClassDef, ast.FunctionDef)):
@@ -147,6 +158,22 @@ def test_section_has_the_modules_that_implement_classes_of_lldb() -> None:
     found = {path for path, known in words_by_file().items() if any(one.startswith("lldb.plugins.") for one in known)}
     assert len(found) > 2
     assert found <= set(re.findall(r"`(lldb_plugin/[\w/]+\.py)`", text_of("Adding a version of GDB or LLDB")))
+
+
+def test_section_has_the_modules_that_gdb_calls() -> None:
+    """GDB calls classes that are derived from its own, and handlers of its events."""
+    found = {path for path, tree in trees() if path.startswith("gdb_plugin/") and any(map(is_called, ast.walk(tree)))}
+    assert len(found) > 5
+    assert found <= set(re.findall(r"`(gdb_plugin/[\w/]+\.py)`", text_of("Adding a version of GDB or LLDB")))
+
+
+def is_called(node: ast.AST) -> bool:
+    """Return whether a part of a module imports classes of GDB's, derives one from them, or uses its events."""
+    if isinstance(node, ast.ImportFrom):
+        return str(node.module).startswith("gdb.")
+    parts = node.bases if isinstance(node, ast.ClassDef) else [node]
+    names = [part for part in parts if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name)]
+    return any(ast.unparse(name.value) == "gdb" for name in names if parts != [node] or name.attr == "events")
 
 
 def test_table_has_each_output_and_the_modules_that_make_it() -> None:

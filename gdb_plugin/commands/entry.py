@@ -6,7 +6,6 @@ import gdb
 
 from sframe_unwind import TYPE_CHECKING
 from sframe_unwind.debugger import commands
-from sframe_unwind.debugger.modes import GENERATED, MODES
 
 if TYPE_CHECKING:
     from typing import Any
@@ -61,71 +60,41 @@ class SFrame(gdb.Command):
 
 
 class _Setting(gdb.Parameter):
-    """A setting below ``set sframe``; its first value is the default."""
+    """A setting below ``set sframe`` and ``show sframe``."""
 
-    field = ""
-    """Its name, also in the plugin's settings."""
-    kind = gdb.PARAM_ENUM
-    values: tuple[str, ...] = ()
-    """The values of an enumeration."""
-    shown = ""
-    """What ``show`` prints, with a place for the value."""
     value: Any
     """A text or a truth value, which GDB sets."""
 
-    def __init__(self, plugin: Plugin) -> None:
+    def __init__(self, plugin: Plugin, setting: commands.Setting) -> None:
         self._plugin = plugin
-        super().__init__(f"sframe {self.field}", gdb.COMMAND_STACK, self.kind, *([self.values] if self.values else []))
+        self._setting = setting
+        self.__doc__ = setting.details.replace("{debugger}", "GDB")
+        # The summary is that of LLDB's command, which does both.
+        self.set_doc = f"{setting.summary}.".replace("Show or set", "Set")
+        self.show_doc = f"{setting.summary}.".replace("Show or set", "Show")
+        kind = (gdb.PARAM_BOOLEAN,) if setting.is_switch else (gdb.PARAM_ENUM, setting.values)
+        super().__init__(f"sframe {setting.name}", gdb.COMMAND_STACK, *kind)
 
     def get_set_string(self) -> str:
-        """Apply the new value, also to frames that are already unwound."""
-        self._plugin.choose(self._plugin.settings._replace(**{self.field: self.value}))
+        """Apply the new value, also to frames that are already unwound.
+
+        :raises gdb.GdbError: this Python lacks what the value needs; the value is then as before.
+        """
+        from sframe_unwind.debugger.settings import changed
+        from sframe_unwind.errors import SFrameError
+
+        before, name = self._plugin.settings, self._setting.name
+        try:
+            settings = changed(before, name, self.value)
+        except SFrameError as error:
+            self.value = getattr(before, name)
+            raise gdb.GdbError(f"sframe: {error}") from error
+        self._plugin.choose(settings)
         return ""
 
     def get_show_string(self, value: str) -> str:
         """Return what ``show`` prints."""
-        return self.shown.format(value)
-
-
-def _first_lines(command: commands.Command) -> tuple[str, str]:
-    """Return the first lines of the help of ``set`` and ``show``, from the summary of LLDB's command for both."""
-    return f"{command.summary}.".replace("Show or set", "Set"), f"{command.summary}.".replace("Show or set", "Show")
-
-
-class Mode(_Setting):
-    __doc__ = commands.MODE.details.replace("{debugger}", "GDB")
-    set_doc, show_doc = _first_lines(commands.MODE)
-    field, values = "mode", MODES
-    shown = "The mode of the SFrame unwinder is {!r}."
-
-
-class Strict(_Setting):
-    __doc__ = commands.STRICT.details.replace("{debugger}", "GDB")
-    set_doc, show_doc = _first_lines(commands.STRICT)
-    field, kind = "strict", gdb.PARAM_BOOLEAN
-    shown = "Strict SFrame unwinding is {}."
-
-
-class Generate(_Setting):
-    __doc__ = commands.GENERATE.details.replace("{debugger}", "GDB")
-    set_doc, show_doc = _first_lines(commands.GENERATE)
-    field, values = "generate", GENERATED
-    shown = "What is generated for code without SFrame is {!r}."
-
-    def get_set_string(self) -> str:
-        """Apply the new value.
-
-        :raises gdb.GdbError: this Python lacks what interprets machine code; the value is then as before.
-        """
-        from sframe_unwind.debugger.settings import check_generate
-        from sframe_unwind.errors import SFrameError
-
-        try:
-            check_generate(self.value)
-        except SFrameError as error:
-            self.value = self._plugin.settings.generate
-            raise gdb.GdbError(f"sframe: {error}") from error
-        return super().get_set_string()
+        return self._setting.shown.format(value)
 
 
 class _Prefix(gdb.Command):
@@ -155,8 +124,8 @@ def register(plugin: Plugin) -> None:
     shown = "; ".join(f"show sframe {name}" for name in names)
     _Prefix("show sframe", "Show the settings of the SFrame unwinder.", shown)
     SFrame()
-    for setting in (Mode, Strict, Generate):
-        setting(plugin)
+    for setting in commands.SETTINGS:
+        _Setting(plugin, setting)
     for command in commands.IN_BOTH:
         Entry(plugin, command)
     for name, command in commands.SHORT.items():

@@ -35,7 +35,7 @@ class RunState:
         self._running.add(thread_of(event))
 
     def called(self, event: object) -> None:
-        """Take account of the begin or the end of a function that GDB calls; at the end, GDB announces no stop.
+        """Take account of the start or the end of a function that GDB calls; at the end, GDB announces no stop.
 
         GDB also calls functions while a command lets the inferior run, for the condition of a breakpoint.
         """

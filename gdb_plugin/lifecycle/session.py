@@ -88,7 +88,7 @@ class Session:
         """Returns whether the selected thread runs, from the user's view."""
 
     def generate(self, wanted: str) -> None:
-        """Generate what the user wants from now on, see :data:`sframe_unwind.debugger.settings.GENERATED`."""
+        """Generate what the user wants from now on, see :data:`sframe_unwind.debugger.modes.GENERATED`."""
         if wanted != self._generates:
             self._generates = wanted
             self._known.clear()

@@ -3,9 +3,9 @@
 python -m lab.code.from_code [--stripped] [--abi ABI] [FILE...]
 
 Without FILE, the files are those of :mod:`lab.code.described_files`.  For each file: the functions that CFI describes,
-how many of them have no row that differs and none missing, the instructions by outcome, and the share of those with a
-row.  Where exceptions lead is known from the tables of landing pads, to which the CFI refers.  `--stripped` hides the
-CFI and the symbols as a whole: functions are found by following calls.
+how many of them have a row at each instruction and none that differs, the instructions by outcome, and the share of
+those with a row.  The tables of landing pads, to which the CFI refers, tell where exceptions lead.  `--stripped` hides
+the CFI and the symbols as a whole: functions are found by following calls.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _misplaced(by_start: dict[int, FunctionRows], extents: list[Range]) -> list[
 def _rows(function: FunctionRows, end: int) -> Iterator[tuple[int, UnwindRule | None]]:
     """Yield each instruction of a function before an address, with its rule.
 
-    Without symbols, a function and one after it to which it jumps look like one.
+    Without symbols, two neighbouring functions look like one if the first jumps to the second.
     """
     for at in function.instructions:
         if at < end:
@@ -163,9 +163,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m lab.code.from_code", description=__doc__)
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--stripped", action="store_true", help="hide the symbols, too")
-    parser.add_argument(
-        "--abi", action="append", choices=list(MACHINES), help="of the files without FILE; default: all"
-    )
+    without_file = "without FILE, take the files of this machine; default: all"
+    parser.add_argument("--abi", action="append", choices=list(MACHINES), help=without_file)
     options = parser.parse_args()
     wrong: list[str] = []
     print(HEAD, flush=True)

@@ -29,7 +29,7 @@ STOPS = {
 
 DEBUGGERS_OF_TEST_ALL = ("gdb-18", "lldb")
 STOPS_OF_TEST_ALL = ("scheduler_tick", "vfs_read", "rcu_gp_init", "clear_page")
-"""What `make test-all` runs of all debuggers and stops; `make test-kernel` runs the rest."""
+"""The debuggers and stops of `make test-all`; `make test-kernel` runs the rest."""
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def check_stop_of_arm64(name: str, function: str, machine: Machine) -> None:
 
 
 def check_tasks_of_arm64(name: str, machine: Machine) -> None:
-    """Check what is shown of tasks."""
+    """Check the output about tasks."""
     everything, blocked, kthreadd, status = check_tasks(name, machine, 8, "sframe status")
     assert 'Task 0 "swapper/0", R' in everything
     assert 'Task 1 "init", R, on a processor' in everything
@@ -72,7 +72,7 @@ def check_dump_of_arm64(machine: Machine, folder: Path) -> Path:
     path = folder / "vmcore"
     dump_memory(machine, path)
     stacks = check_dump(path, machine.built.vmlinux, 8)
-    # The dump is of any time: its program may be in user space, where the kernel's stack has no frames.
+    # The program may be in user space when the dump is written; the kernel's stack then has no frames.
     in_kernel = [one for one in stacks if one.own[0][0] >= KERNEL_HALF]
     assert len(in_kernel) >= len(stacks) - 1
     assert [(one.stack.title, one.stack.end) for one in in_kernel if one.stack.end not in (*ENDS, PARTLY)] == []

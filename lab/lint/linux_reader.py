@@ -182,7 +182,10 @@ def _check(section: Section, number: int) -> tuple[int, int]:
 
 
 def _missing(section: Section, starts: list[int], number: int, low: int, high: int) -> int:
-    """Return how many addresses of a range have no row, given the last FDE that begins at or before each address."""
+    """Return how many addresses of a range have no row; the last FDE that begins at or before an address has its rows.
+
+    :param number: number of the FDE for the start of the range.
+    """
     total = 0
     while low < high:
         while number + 1 < len(starts) and starts[number + 1] <= low:

@@ -3,7 +3,7 @@
     python -m lab.show.page_times FILE...
 
 prints for each file: the number of functions, the milliseconds from the beginning of the load to the drawn list, and
-the shortest and the longest time of a search in milliseconds, each with the drawing of what was found.
+the shortest and the longest time of a search in milliseconds, which includes the drawing of its results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sframe_unwind.cli import main as command_line
 from tests.browser import render
 
 TEXTS = ("a", "_init", "aes", "get", "no function has this name", "0x1", "")
-"""What is searched for: texts with many, few and no results, an address, and the whole list."""
+"""The searched texts: those with many, few and no results, an address, and an empty one for the whole list."""
 
 _MEASURING = """
     const drawn = () => { document.body.getBoundingClientRect(); return performance.now(); };
@@ -36,7 +36,7 @@ _MEASURING = """
 
 
 class Times(NamedTuple):
-    """What was measured on a page."""
+    """The measurements of one page."""
 
     functions: int
     """Number of functions in its list."""

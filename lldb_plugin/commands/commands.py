@@ -19,7 +19,8 @@ from sframe_unwind.debugger import commands, output
 from sframe_unwind.debugger.arguments import Arguments, UsageError, parse_line, source_and_address
 from sframe_unwind.debugger.code_judge import CodeJudge, code_lines
 from sframe_unwind.debugger.commands import ALL
-from sframe_unwind.debugger.settings import GENERATED, MODES, check_generate
+from sframe_unwind.debugger.modes import OFF, ON
+from sframe_unwind.debugger.settings import changed
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.kernel.tasks import BLOCKED
 from sframe_unwind.report import explain
@@ -27,7 +28,6 @@ from sframe_unwind.report.terminal import printable
 
 _STOPPED = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateSuspended)
 _GONE = (lldb.eStateInvalid, lldb.eStateUnloaded, lldb.eStateExited, lldb.eStateDetached)
-_SWITCH = {"on": True, "off": False}
 
 _Run = Callable[[lldb.SBExecutionContext, Arguments], Sequence[str]]
 """Returns the lines to print."""
@@ -41,9 +41,7 @@ class Commands:
         self._session = engine.session
         self._conversions = Conversions(engine.report)
         self._runs: dict[commands.Command, _Run] = {
-            commands.MODE: self._mode,
-            commands.STRICT: self._strict,
-            commands.GENERATE: self._generate,
+            **{setting: partial(self._set, setting) for setting in commands.SETTINGS},
             commands.STATUS: self._status,
             commands.BACKTRACE: self._backtrace,
             commands.COMPARE: self._compare,
@@ -72,28 +70,15 @@ class Commands:
         except Exception as error:  # noqa: BLE001  # a traceback does not help the user
             result.SetError(f"sframe: {type(error).__name__}: {error}")
 
-    def _mode(self, _context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
-        """Show or set the mode."""
-        for mode in arguments.rest:
-            if mode not in MODES:
-                raise UsageError(f"mode {mode!r} is not known; {commands.MODE.usage_line()}")
-            self._engine.apply(self._session.settings._replace(mode=mode))
-        return [f"mode {self._session.settings.mode}"]
-
-    def _strict(self, _context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
-        """Show or set whether SFrame's frames are shown even where LLDB's own are the same."""
+    def _set(self, setting: commands.Setting, _context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
+        """Show or set a setting."""
         for word in arguments.rest:
-            self._engine.apply(self._session.settings._replace(strict=_on_or_off(word, commands.STRICT)))
-        return [f"strict {'on' if self._session.settings.strict else 'off'}"]
-
-    def _generate(self, _context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
-        """Show or set what is generated for code without SFrame."""
-        for word in arguments.rest:
-            if word not in GENERATED:
-                raise UsageError(f"{word!r} is not known; {commands.GENERATE.usage_line()}")
-            check_generate(word)
-            self._engine.apply(self._session.settings._replace(generate=word))
-        return [f"generate {self._session.settings.generate}"]
+            if word not in setting.values:
+                raise UsageError(f"{setting.name} {word!r} is not known; {setting.usage_line()}")
+            value = word == ON if setting.is_switch else word
+            self._engine.apply(changed(self._session.settings, setting.name, value))
+        value = getattr(self._session.settings, setting.name)
+        return [f"{setting.name} {(ON if value else OFF) if setting.is_switch else value}"]
 
     def _status(self, context: lldb.SBExecutionContext, _arguments: Arguments) -> Sequence[str]:
         """Return the lines of the table."""
@@ -145,7 +130,8 @@ class Commands:
         elif arguments.rest:
             address, frame = expressions.address_of(context, arguments.rest[0]), None
         else:
-            address, frame = stacks.selected(snapshot)
+            index = stacks.selected_frame(context, thread).GetFrameID()
+            address, frame = stacks.explained(snapshot, index)
         lines = explain.explain(snapshot.process.modules, address, stacks.describe(snapshot, address), frame)
         return [*lines, *code_lines(stacks.code(snapshot), address)]
 
@@ -160,10 +146,11 @@ class Commands:
             return listed(places.in_file(target), code, pc=address, frame=None)
         (thread,) = _threads(context, arguments)
         snapshot = stacks.take(self._session, thread)
-        pc = thread.GetSelectedFrame().GetPC()
+        selected = stacks.selected_frame(context, thread)
+        index, pc = selected.GetFrameID(), selected.GetPC()
         frame = None
         if not expression or (address := expressions.address_of(context, expression)) == pc:
-            address, here = stacks.selected(snapshot)
+            address, here = stacks.explained(snapshot, index)
             frame = pc, here
         return listed(places.in_process(target), stacks.code(snapshot), pc=address, frame=frame)
 
@@ -176,16 +163,6 @@ class Commands:
     def _convert(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return the result for each module."""
         return self._conversions.convert(context.GetTarget(), "".join(arguments.rest))
-
-
-def _on_or_off(word: str, command: commands.Command) -> bool:
-    """Return the value of ``on`` or ``off``.
-
-    :raises UsageError: it is neither.
-    """
-    if word not in _SWITCH:
-        raise UsageError(f"{word!r} is neither on nor off; {command.usage_line()}")
-    return _SWITCH[word]
 
 
 def _has_process(context: lldb.SBExecutionContext) -> bool:

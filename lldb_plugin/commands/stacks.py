@@ -79,12 +79,23 @@ def comparison(snapshot: Snapshot, limit: int | None = None) -> Comparison:
     return compare(native(snapshot, limit), by_sframe(snapshot, limit))
 
 
-def selected(snapshot: Snapshot) -> tuple[int, FrameContext]:
-    """Return the selected frame's lookup address, and the registers and memory to explain its row.
+def selected_frame(context: lldb.SBExecutionContext, thread: lldb.SBThread) -> lldb.SBFrame:
+    """Return the frame for which a command runs.
 
+    :param context: has the frame that was selected when the command began.  A client can select another one meanwhile:
+        LLDB's adapter for editors handles several requests at a time.
+    :param thread: the thread of the command.
+    """
+    frame = context.GetFrame()
+    return frame if frame.IsValid() else thread.GetSelectedFrame()
+
+
+def explained(snapshot: Snapshot, index: int) -> tuple[int, FrameContext]:
+    """Return a frame's lookup address, and the registers and memory to explain its row.
+
+    :param index: LLDB's number of the frame.
     :raises SFrameError: SFrame's walk does not reach the frame.
     """
-    index = snapshot.thread.GetSelectedFrame().GetFrameID()
     scopes = Scopes(snapshot.thread.GetProcess().GetTarget())
     walked = plan(snapshot.process, snapshot.native, snapshot.settings, scopes).walked
     frame = walked[index] if index < len(walked) else None

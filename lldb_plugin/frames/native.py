@@ -40,8 +40,9 @@ class NativeStack:
         self.frames = tuple(itertools.islice(frames_from(frames, 0), limit))
         if not self.frames:
             raise NoFramesError("the thread has no frames")
-        # The first of equal ones.  LLDB finds a frame by function and CFA: one further out, for which LLDB computes the
-        # same CFA in the same function, looks like the first one here, and `bt` shows it with another pc.
+        # Of frames with the same pc and SP, the first one counts.  LLDB finds a frame by function and CFA.  If it
+        # computes the same CFA for a frame further out in the same function, that frame reads like the first one here,
+        # although `bt` shows another pc for it.
         self._numbers: dict[tuple[int, int | None], int] = {}
         for number, frame in enumerate(self.frames):
             self._numbers.setdefault((frame.pc, frame.sp), number)

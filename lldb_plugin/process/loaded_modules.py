@@ -65,7 +65,7 @@ class LoadedModules:
     :param differences: compares the modules with their CFI.
     :param report: called with one line for the user about unusable data.
     :param generates: what is generated for code without SFrame, see
-        :data:`sframe_unwind.debugger.settings.GENERATED`.
+        :data:`sframe_unwind.debugger.modes.GENERATED`.
     """
 
     def __init__(

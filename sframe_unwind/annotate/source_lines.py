@@ -25,7 +25,7 @@ class Line(NamedTuple):
 
 
 NO_LINE = Line("", 0)
-"""The line of instructions is not known."""
+"""Stands for a line that is not known."""
 
 
 class Run(NamedTuple):
@@ -73,7 +73,7 @@ class Code(NamedTuple):
 class InstructionLines:
     """The lines of the instructions of a file.
 
-    :param lines_of: returns the lines of a source by its path in the debug information; none: it is not here.
+    :param lines_of: returns the lines of a source by its path in the debug information; empty: the source is not here.
     """
 
     def __init__(self, info: DebugInfo, code: Code, lines_of: Callable[[str], Sequence[str]]) -> None:
@@ -98,9 +98,9 @@ class InstructionLines:
         return self._times.get(line, 0)
 
     def _divided(self, run: Run, following: Line) -> Iterator[Run]:
-        """Yield a run without the instructions that later lines write as data, and these.
+        """Yield the parts of a run: instructions that later lines write as data belong to those lines.
 
-        Assemblers give data no line, so these instructions seem to belong to the last line with an instruction.
+        Assemblers give data no line, so the debug information has such instructions in the line of the last other one.
 
         :param following: the line of the next run.
         """
@@ -123,9 +123,10 @@ class InstructionLines:
         return self._code.read(address, len(content)) == content
 
     def _data_lines(self, file: str, first: int, end: int | None) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield number and possible contents of the lines between two that write data.
+        """Yield the number and the possible contents of each line in a range that writes data.
 
-        :param end: ``None``: up to the end of the file.
+        :param first: the line before the range.
+        :param end: the line after the range; ``None``: it ends with the file.
         """
         lines = self._lines_of(file)
         for number in range(first + 1, len(lines) + 1 if end is None else end):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from sframe_unwind.arch import Arch
@@ -11,7 +12,8 @@ from sframe_unwind.convert.kinds import CODE, DWARF, DWARF_AND_CODE, ENTRY_CODE,
 from sframe_unwind.convert.report import Named
 from sframe_unwind.elf import SECTION_NAME, ElfBinary
 from sframe_unwind.elf.cfi import EH_FRAME, CfiProblem
-from sframe_unwind.errors import FileError, FormatError, NoSFrameError
+from sframe_unwind.elf.displaced import displacement
+from sframe_unwind.errors import FileError, FormatError, NoSFrameError, SFrameError
 from sframe_unwind.sframe.listing import Malformed, listed_functions
 from sframe_unwind.sframe.section import highest_version
 from sframe_unwind.translation.description import Description, Loss, of_cfi, of_sframe
@@ -40,14 +42,14 @@ class Source(NamedTuple):
 def read_source(binary: ElfBinary, kind: str | None) -> Source:
     """Return the unwind data of a file.
 
-    :param kind: the kind of unwind data to read; ``None``: SFrame if the file has any and was not rewritten after it
-        was linked, else DWARF CFI.
+    :param kind: the kind of unwind data to read; ``None``: SFrame if the file has any and no tool made it wrong
+        after linking, else DWARF CFI.
     :raises FileError: the file has no such data.
     :raises FormatError: the data is malformed as a whole.
     :raises MissingExtraError: the package that decodes machine code is not installed.
     """
     binary.check_sections()
-    if kind is None and binary.rewriter and binary.cfi.ranges():
+    if kind is None and _is_stale(binary):
         kind = DWARF
     if kind in (CODE, DWARF_AND_CODE):
         return _by_code(binary, kind)
@@ -58,6 +60,19 @@ def read_source(binary: ElfBinary, kind: str | None) -> Source:
             if kind == SFRAME:
                 raise
     return _dwarf(binary)
+
+
+def _is_stale(binary: ElfBinary) -> bool:
+    """Return whether a file has SFrame and CFI, and a tool has changed it after linking so that the SFrame is wrong.
+
+    :raises FormatError: the CFI is not a sequence of records.
+    """
+    if binary.rewriter:
+        return bool(binary.cfi.ranges())
+    with suppress(SFrameError):
+        starts = [start for section in binary.sframe for table in section.tables for start in table.extents()[0]]
+        return displacement(starts, binary.cfi.ranges()) != 0
+    return False
 
 
 def check_linked(binary: ElfBinary) -> None:

@@ -18,7 +18,7 @@ def is_read_by_a_person(for_programs: re.Pattern[bytes]) -> bool:
 
 
 def has_argument(wanted: re.Pattern[bytes]) -> bool:
-    """Return whether an argument of this debugger matches a pattern as a whole; if they are unknown, it is so."""
+    """Return whether an argument of this debugger matches a pattern as a whole, or the arguments are unknown."""
     arguments = _arguments()
     return arguments is None or any(map(wanted.fullmatch, arguments))
 

@@ -1,9 +1,12 @@
 """The commands of both plugins: their names and help, and what arguments they take.
 
-A sleeping plugin has them.  So this module imports nothing; :mod:`sframe_unwind.debugger.arguments` reads arguments.
+A sleeping plugin has them.  So this module imports only names of values; :mod:`sframe_unwind.debugger.arguments` reads
+arguments.
 """
 
 from __future__ import annotations
+
+from sframe_unwind.debugger.modes import GENERATED, MODES, SWITCH
 
 ALL = "-all"
 JSON = "--json"
@@ -77,34 +80,55 @@ class Command:
         return self.options + (CONTEXTS if self.takes_context else ())
 
 
-MODE = Command(
+class Setting(Command):
+    """A setting: a field of :class:`~sframe_unwind.debugger.settings.Settings` with the same name.
+
+    LLDB has a command for it, and GDB a parameter, of which ``set sframe`` and ``show sframe`` are the commands.
+
+    :param values: its values as words; :data:`SWITCH` is for a truth value.  Of others, the first is the default.
+    :param summary: begins with "Show or set".
+    :param shown: the line that GDB's ``show`` prints, with a place for the value.
+    """
+
+    def __init__(self, name: str, values: tuple[str, ...], summary: str, details: str, shown: str) -> None:
+        super().__init__(name, f"[{' | '.join(values)}]", summary, details, positional=1)
+        self.values = values
+        self.shown = shown
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it has a truth value."""
+        return self.values == SWITCH
+
+
+MODE = Setting(
     "mode",
-    "[auto | always | fallback | off]",
+    MODES,
     "Show or set which frames are unwound from SFrame",
     "auto (the default): frames that DWARF CFI does not describe, and those for which it is wrong by the machine code\n"
     "always: every frame that SFrame covers\n"
     "fallback: frames for which the module has no DWARF CFI\n"
     "off: none, {debugger}'s own unwinder unwinds every frame",
-    positional=1,
+    shown="The mode of the SFrame unwinder is {!r}.",
 )
-STRICT = Command(
+STRICT = Setting(
     "strict",
-    "[on | off]",
+    SWITCH,
     "Show or set whether SFrame alone unwinds every frame that it covers, in the modes auto and always",
     "off (the default): where DWARF CFI gives the same caller as SFrame, {debugger}'s own unwinder unwinds the frame,\n"
     "because it knows more registers; on: SFrame alone unwinds every frame that it covers.",
-    positional=1,
+    shown="Strict SFrame unwinding is {}.",
 )
-GENERATE = Command(
+GENERATE = Setting(
     "generate",
-    "[off | on | code]",
+    GENERATED,
     "Show or set what is generated for code without SFrame",
     "off (the default): nothing\n"
     "on: a module without SFrame gets the section that 'sframe-unwind convert' would make from its DWARF CFI, marked\n"
     "as generated.  It is kept in the user's cache folder, by build ID.\n"
     "code: code that neither SFrame nor DWARF CFI describes is unwound by rules that its instructions prove, where\n"
     "they do (with the extra 'code' in {debugger}'s Python).",
-    positional=1,
+    shown="What is generated for code without SFrame is {!r}.",
 )
 
 STATUS = Command(
@@ -178,7 +202,7 @@ CONVERT = Command(
 )
 
 SETTINGS = (MODE, STRICT, GENERATE)
-"""These are commands in LLDB only: GDB has ``set sframe`` and ``show sframe``."""
+"""These are commands in LLDB only: GDB has ``set sframe`` and ``show sframe``.  Both plugins register each of them."""
 IN_BOTH = (STATUS, BACKTRACE, COMPARE, EXPLAIN, DISASSEMBLE, TASKS)
 """The commands of both debuggers."""
 IN_LLDB = (*SETTINGS, *IN_BOTH, CONVERT)

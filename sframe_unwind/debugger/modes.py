@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 AUTO, ALWAYS, FALLBACK, OFF = MODES = ("auto", "always", "fallback", "off")
-TABLES, CODE = "on", "code"
+ON = "on"
+SWITCH = (ON, OFF)
+"""The values of a setting that is either true or false."""
+TABLES, CODE = ON, "code"
 GENERATED = (OFF, TABLES, CODE)
 """What is generated for code without SFrame: nothing; the table of a module, from its DWARF CFI; rules from the machine
 code, where there is no CFI either."""

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sframe_unwind.debugger.modes import ALWAYS, AUTO, CODE, FALLBACK, GENERATED, MODES, OFF, TABLES
+from sframe_unwind.debugger.modes import ALWAYS, AUTO, CODE, FALLBACK, OFF, TABLES
 
 __all__ = [
     "ALWAYS",
     "AUTO",
     "CODE",
     "FALLBACK",
-    "GENERATED",
-    "MODES",
     "OFF",
     "SFRAME_ALONE",
     "TABLES",
     "Settings",
-    "check_generate",
+    "changed",
 ]
 
 
@@ -32,7 +30,7 @@ class Settings(NamedTuple):
     gives the same caller."""
 
     generate: str = OFF
-    """What is generated for code without SFrame; one of :data:`GENERATED`."""
+    """What is generated for code without SFrame; one of :data:`sframe_unwind.debugger.modes.GENERATED`."""
 
     @property
     def concerns_all(self) -> bool:
@@ -63,12 +61,15 @@ SFRAME_ALONE = Settings(ALWAYS, strict=True)
 """Every frame that SFrame covers is unwound by it, as in the stacks of the commands."""
 
 
-def check_generate(value: str) -> None:
-    """Check that a value of ``sframe generate`` can take effect.
+def changed(settings: Settings, name: str, value: Any) -> Settings:
+    """Return the settings with another value of one of them.
 
-    :raises MissingExtraError: the package that decodes machine code is not installed.
+    :param name: the field.
+    :param value: of the type of the field.
+    :raises MissingExtraError: the value needs the package that decodes machine code, which is not installed.
     """
-    if value == CODE:
+    if (name, value) == ("generate", CODE):
         from sframe_unwind.code.decode.lifting import check_installed
 
         check_installed()
+    return settings._replace(**{name: value})

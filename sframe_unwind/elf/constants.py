@@ -16,8 +16,8 @@ SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_INFO_LINK, SHF_TLS, SHF_COMPRESSED = 1,
 """Flags of sections."""
 
 SHN_LORESERVE, SHN_XINDEX = 0xFF00, 0xFFFF
-"""Numbers from the first one on are not sections; the second one says that the number is elsewhere, because it does not
-fit: that of the section with the names in the first section header, that of a symbol in ``SHT_SYMTAB_SHNDX``."""
+"""Numbers from ``SHN_LORESERVE`` on are not sections.  ``SHN_XINDEX`` stands for a number that does not fit: that of
+the section with the names is in the first section header, that of a symbol's section in ``SHT_SYMTAB_SHNDX``."""
 
 ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD = 1, 2
 """Types of compressed sections (``ch_type``)."""

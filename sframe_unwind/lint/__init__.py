@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from sframe_unwind import elf
 from sframe_unwind.elf import ElfBinary, PathLike
 from sframe_unwind.lint.coverage import coverage_findings
+from sframe_unwind.lint.displaced import displaced_findings
 from sframe_unwind.lint.findings import Finding
 from sframe_unwind.lint.functions import Pass
 from sframe_unwind.lint.judging import Facts, judge
@@ -73,7 +74,8 @@ def gather(subject: Subject) -> Facts:
     """
     found, rest = tables(subject.data)
     read = Pass(subject, found)
-    section = [*container_findings(subject), *rest_findings(subject, found, rest)]
+    section = [*container_findings(subject), *displaced_findings(subject, read.functions)]
+    section += rest_findings(subject, found, rest)
     for table, claimed in zip(found, read.rows_claimed):
         section += header_findings(subject, table, claimed)
     section += pcrel_findings(subject, found, read.functions)

@@ -50,7 +50,7 @@ TEXT_MISSING = Rule(5, "text-missing", "the file has no executable code", _W)
 CONCATENATED = Rule(6, "concatenated-headers", "several headers in one section", _W)
 TRAILING_BYTES = Rule(7, "trailing-bytes", "bytes after the last table", _W)
 UNLOADABLE = Rule(8, "segments-unloadable", "segments that cannot be loaded", _W)
-CODE_REWRITTEN = Rule(9, "code-rewritten", "the code was rewritten after the section", _W)
+CODE_REWRITTEN = Rule(9, "code-rewritten", "the code was rewritten after the section, or the section moved", _W)
 
 # The header.
 HEADER_MALFORMED = Rule(10, "header-malformed", "no header: too short, or another magic number", _W)

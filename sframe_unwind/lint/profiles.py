@@ -82,7 +82,7 @@ def _loses(then: str, *rules: Rule) -> dict[Rule, Effect]:
     return dict.fromkeys(rules, Effect(Kind.LOSES, then))
 
 
-_STALE = "stacks through functions that were rewritten are wrong, or end"
+_STALE = "stacks through code that was rewritten, or from which the section was moved away, are wrong, or end"
 _MALFORMED = (c.HEADER_MALFORMED, c.BYTE_ORDER, c.VERSION_UNKNOWN)
 _LATE = (c.FIRST_ROW_LATE, c.NO_ROWS_OF_FUNCTION)
 

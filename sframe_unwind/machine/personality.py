@@ -22,7 +22,7 @@ _QUERY = 0xFFFFFFFF
 def refusal() -> str | None:
     """Return why this process may not turn address space randomisation off; ``None``: it may.
 
-    It is tried, and the personality of the calling thread is then set back.
+    The function tries it, and then restores the personality of the calling thread.
     """
     try:
         import ctypes

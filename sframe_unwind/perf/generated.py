@@ -11,9 +11,9 @@ from sframe_unwind.process.perf_map import NamedRanges, read_map, read_owned
 
 
 class GeneratedNames:
-    """Finds names; the files of a process are read when it is first asked about.
+    """Finds names; the files of a process are read when a name in it is first asked for.
 
-    :param root: the folder that paths are below; empty: the root of the file system.
+    :param root: the folder below which the paths are; empty: the root of the file system.
     """
 
     def __init__(self, root: str = "") -> None:

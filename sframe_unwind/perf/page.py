@@ -25,7 +25,7 @@ def page(
     :param advice: sentences about how more stacks can become complete.
     :param recording: the path of the recording.
     :param version: version of this project.
-    :param folder: of the page: it links to the pages of ``show`` there; ``None``: to none.
+    :param folder: the folder of the page, which has links to the pages of ``show`` there; ``None``: it has no links.
     """
     modules = {one.name.module for one in summary.blockers()} if folder is not None else set()
     shown = {printable(path): found for path in modules if folder and (found := page_of_functions(path, folder))}

@@ -194,7 +194,7 @@ def _shown(frame: Frame, signal: bool, code: Code) -> ShownFrame:
 
 
 def _interruption(frame: Frame, function: str) -> str:
-    """Return the name that a signal frame or the frame of a kernel's exception is shown with."""
+    """Return the name with which a signal frame, or the frame of a kernel's exception, is shown."""
     from sframe_unwind.kernel.entry_code import exception_name  # few stacks have such a frame
     from sframe_unwind.kernel.linux import EXCEPTION
 

@@ -34,7 +34,7 @@ class FunctionRows(NamedTuple):
         return ()
 
     def side(self, at: int, what: str) -> str:  # noqa: ARG002
-        """Return with which of two tables the code agrees: there is none."""
+        """Return the one of two tables with which the code agrees; empty, since there are no tables."""
         return ""
 
     def notes(self, at: int) -> Iterator[Note]:  # noqa: ARG002

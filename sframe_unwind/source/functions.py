@@ -42,9 +42,9 @@ class Code(NamedTuple):
         return self.unit.number(self.entry, at_names.AT_CALL_FILE), self.unit.number(self.entry, at_names.AT_CALL_LINE)
 
     def name(self, find_unit: FindUnit) -> str:
-        """Return the name, mangled if that is known; empty: it has none.
+        """Return the name, in its mangled form if that is known; empty: it has none.
 
-        :raises SFrameError: an entry that has it cannot be read.
+        :raises SFrameError: the entry with the name cannot be read.
         """
         unit, entry = self.unit, self.entry
         for _ in range(_DEPTH):

@@ -5,14 +5,15 @@ A step for each frame takes some microseconds in Python; a stack overflow has 10
 
 from __future__ import annotations
 
-import struct
+import sys
+from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from sframe_unwind.address import WORD_SIZE
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import MemoryReadError
-from sframe_unwind.memory import STRUCT_MARKS, ReadMemory
+from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind.step import Caller
 from sframe_unwind.unwind.walk import Registers
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
@@ -140,15 +141,21 @@ def _same_rounds(found: _Round, known: int, at_once: int, arch: Arch, read: Read
     """
     size = found.size
     first = min(slot.address for slot in found.fixed)
-    length = at_once * size // WORD_SIZE
-    words = struct.unpack(
-        f"{STRUCT_MARKS[arch.byteorder]}{length}Q", read(first + (known + 1) * size, length * WORD_SIZE)
-    )
+    words = _words(read(first + (known + 1) * size, at_once * size), arch)
     same = at_once
     for address, value, change in found.fixed:
-        column = words[(address - first) // WORD_SIZE :: size // WORD_SIZE][:at_once]
+        column = words[(address - first) // WORD_SIZE :: size // WORD_SIZE].tolist()
         start = value + (known + 1) * change
-        expected = (start,) * at_once if not change else tuple(range(start, start + at_once * change, change))
+        expected = [start] * at_once if not change else list(range(start, start + at_once * change, change))
         if column != expected:
             same = min(same, next(place for place, pair in enumerate(zip(column, expected)) if pair[0] != pair[1]))
     return same
+
+
+def _words(data: bytes, arch: Arch) -> memoryview:
+    """Return the words in some bytes.  Only those that are looked at become numbers, which takes most of the time."""
+    if arch.byteorder == sys.byteorder:
+        return memoryview(data).cast("Q")
+    words = array("Q", data)
+    words.byteswap()
+    return memoryview(words)

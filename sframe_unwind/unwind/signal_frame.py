@@ -1,6 +1,6 @@
 """Unwinds signal frames, in which the kernel saves registers when it calls a signal handler.
 
-A signal frame is recognised by the instructions that the handler returns to.  CFI cannot replace this: on s390x the
+A signal frame is recognised by the instructions to which the handler returns.  CFI cannot replace this: on s390x the
 instructions are on the stack and have no CFI, and on AArch64 their CFI does not give the interrupted pc.
 """
 

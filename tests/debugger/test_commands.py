@@ -19,6 +19,7 @@ from sframe_unwind.debugger.commands import (
     STATUS,
     Command,
 )
+from sframe_unwind.debugger.settings import Settings
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 CONTEXT = "[-regs pc=EXPR,sp=EXPR,fp=EXPR[,lr=EXPR] | -ucontext EXPR | -jmpbuf EXPR | -task PID]"
@@ -77,6 +78,14 @@ def test_help_has_a_summary_and_the_usage(command: Command) -> None:
     assert lines[-1] == command.usage_line()
     assert "{" not in command.help("GDB")
     assert max(map(len, lines)) <= 120
+
+
+def test_settings_are_the_fields_of_the_same_names() -> None:
+    """Of the values that are names, GDB takes the first one as the default."""
+    assert tuple(setting.name for setting in SETTINGS) == Settings._fields
+    for setting, default in zip(SETTINGS, Settings()):
+        assert default == (False if setting.is_switch else setting.values[0])
+        assert setting.summary.startswith("Show or set ")
 
 
 def table_of_commands(page: str) -> list[str]:

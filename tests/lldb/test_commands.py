@@ -14,7 +14,7 @@ from sframe_unwind.debugger.commands import IN_LLDB, SHORT
 from sframe_unwind.sframe.table import Match
 from tests import schemas
 from tests.debugger.lines import is_internal, lines
-from tests.expectations import STOPS, Stop
+from tests.expectations import SFRAME_ONLY, STOPS, Stop
 from tests.gdb.compiling import tools_for
 from tests.hanging import HANG
 from tests.lldb.debuggers import PROVIDING, find, find_without_provider
@@ -39,7 +39,7 @@ WRONG = {
     "sframe backtrace 0": "expected 1 or more; Usage: sframe backtrace [N] [-all]",
     "sframe bt '": "expected 1 or more; Usage: sframe backtrace [N] [-all]",
     "sframe compare 3 3": "Usage: sframe compare [N] [-all] [--json]",
-    "sframe strict maybe": "'maybe' is neither on nor off; Usage: sframe strict [on | off]",
+    "sframe strict maybe": "strict 'maybe' is not known; Usage: sframe strict [on | off]",
     "sframe explain --json": "Usage: sframe explain [ADDRESS]",
     "sframe explain no_such_thing": "'no_such_thing' is not an address",
     "sframe explain *": "'*' is not an address",
@@ -127,6 +127,19 @@ def test_sums_of_a_function_and_a_number(lldb: str) -> None:
     assert [text.split()[1] for text in said] == ["main"] * 4
     start, *others = (int(text.split()[0], 16) for text in said)
     assert others == [start + 4, start + 4, start]
+
+
+@pytest.mark.parametrize("command", ["explain", "disassemble", "disassemble $pc"])
+@pytest.mark.parametrize("stop", [LEAF, SFRAME_ONLY], ids=["leaf", "sframe_only"])
+def test_the_frame_of_a_command_counts_although_the_thread_has_another_one_selected(
+    lldb: str, stop: Stop, command: str
+) -> None:
+    numbers = list(range(4))
+    described = program(stop, variant="O0")
+    answered = call(lldb, "commands", "of_frames", command=f"sframe {command}", frames=numbers, program=described)
+    assert len({output for (_, output, _), _ in answered}) == len(numbers)
+    for selected, given in answered:
+        assert given == selected
 
 
 def test_more_frames_than_there_are(lldb: str) -> None:

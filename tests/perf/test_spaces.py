@@ -44,7 +44,7 @@ def test_mappings_of_the_parent_do_not_reach_a_child_later() -> None:
 
 
 def test_a_process_that_executes_a_program_has_no_mapping_of_its_parent() -> None:
-    """perf 6.1 keeps them, and ends stacks early."""
+    """perf 6.1 keeps the mappings of the parent, and ends stacks early."""
     made = spaces()
     made.take(Fork(8, 7, 8, 7))
     made.take(Comm(8, 8, "child", is_exec=True))

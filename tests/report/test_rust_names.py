@@ -77,7 +77,7 @@ def by_libiberty(names: list[str]) -> list[str]:
 
 def test_text_is_that_of_libiberty() -> None:
     names = [name for name, text in NAMES.items() if text is not None]
-    names.remove("_RINvC5crate1fKo123456789abcdef01_E")  # that of binutils 2.40 cuts the number in a wrong place
+    names.remove("_RINvC5crate1fKo123456789abcdef01_E")  # binutils 2.40 cuts the number in a wrong place
     assert [demangle(name) for name in names] == by_libiberty(names)
 
 

@@ -102,7 +102,7 @@ class Sample:
     link_flags: tuple[str, ...] = ()
     libraries: tuple[Library, ...] = ()
     linked_libraries: tuple[str, ...] = ()
-    """Those of `libraries` that the executable is linked with; the others it loads itself."""
+    """Those of `libraries` with which the executable is linked.  It loads the others itself."""
     freestanding: bool = False
     """It has no C library, and is linked at a fixed address."""
     sframe_only: bool = False
@@ -163,7 +163,7 @@ SAMPLES = {
         Sample("threads", ("threads.c",), compile_flags=("-pthread",), link_flags=("-pthread",)),
         _plt("plt", "-Wl,-z,lazy"),
         _plt("plt_now", "-Wl,-z,now"),
-        # Stubs in two sections, .plt and .plt.sec: what distributions that track indirect branches build.
+        # Stubs in two sections, .plt and .plt.sec, as in distributions that track indirect branches.
         _plt("plt_ibt", "-Wl,-z,lazy,-z,ibtplt", abis=("amd64",)),
         Sample("dlopen", ("dlopen.c",), link_flags=("-ldl",), libraries=PLUGINS),
         # -O0 makes no tail calls.
@@ -175,7 +175,7 @@ SAMPLES = {
         Sample("stepper", ("stepper.c",), link_flags=("-Wl,-z,now",)),
         Sample("stepper_lazy", ("stepper.c",), link_flags=("-Wl,-z,lazy",)),
         Sample("free_walk", ("free_walk.c", "free_start.S"), abis=tuple(ABIS), freestanding=True),
-        # Not with a frame pointer: these functions want its register for themselves.
+        # Not with a frame pointer: these functions use its register for a value.
         Sample(
             "free_leaf",
             ("free_leaf.c", "free_start.S"),

@@ -36,7 +36,7 @@ HELPERS = """
 
 
 def acted(path: Path, script: str, *flags: str) -> Any:
-    """Return what a script of asynchronous steps returns on a page."""
+    """Run a script of asynchronous steps on a page, and return its result."""
     whole = f"""
         {HELPERS}
         (async () => {{ {script} }})().then(

@@ -28,7 +28,7 @@ class Ends:
     def restored(self, is_exposed: bool) -> frozenset[int]:
         """Return the followed registers that have their values at the entry wherever the function is left.
 
-        What leaves for another frame, as `longjmp` does, does not return to the caller.
+        A path that leaves for another frame, as by `longjmp`, does not return to the caller.
 
         :param is_exposed: whether the function has stored an address in its frame outside of it: the other frame may
             then be its own.
@@ -39,7 +39,7 @@ class Ends:
     def leave(self, state: State, is_certain: bool, to: Value = UNKNOWN) -> None:
         """Record the state in which the function is left.
 
-        :param is_certain: whether that is certain code; the stack pointer of guessed code is not recorded.
+        :param is_certain: whether the code is certain; the stack pointer of guessed code is not recorded.
         :param to: the target of the jump.
         """
         self.returns = True

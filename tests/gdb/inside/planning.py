@@ -11,7 +11,10 @@ from tests.gdb.inside.program import execute, run_to, stopped
 
 
 def count(program: dict[str, Any]) -> dict[str, Any]:
-    """Return how often each pc got a plan with each setting, and the output of commands: first, and when repeated."""
+    """Return how often each pc got a plan with each setting, and the output of commands, for each of two rounds.
+
+    The second round repeats the commands at the same stop.
+    """
     with patch.object(Planner, "plan", autospec=True, side_effect=Planner.plan) as made, stopped(program):
         execute("set sframe mode always")
         run_to(program["place"])

@@ -21,6 +21,26 @@ def run(
         return [inside.attempt(command) for command in commands]
 
 
+def of_frames(
+    debugger: lldb.SBDebugger, command: str, frames: Sequence[int], program: dict[str, Any]
+) -> list[tuple[tuple[bool, str, str], tuple[bool, str, str]]]:
+    """Return what a command answers for frames of a stopped program: while each is selected, and while frame 0 is.
+
+    A client that selects another frame after LLDB has given the command its own frame leads to the second state.
+    """
+    inside = Program(debugger)
+    with inside.started(program):
+        inside.attempt(command)  # its output may begin with a remark that a session prints once
+        answers = []
+        for index in frames:
+            frame = inside.thread.GetFrameAtIndex(index)
+            inside.thread.SetSelectedFrame(index)
+            selected = inside.attempt(command, frame)
+            inside.thread.SetSelectedFrame(0)
+            answers.append((selected, inside.attempt(command, frame)))
+        return answers
+
+
 def complete(debugger: lldb.SBDebugger, typed: Sequence[str]) -> dict[str, list[str]]:
     """Return LLDB's completions for a typed text."""
     offered = {}

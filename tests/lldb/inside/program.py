@@ -38,12 +38,15 @@ class Program:
         """The selected thread."""
         return self.target.GetProcess().GetSelectedThread()
 
-    def attempt(self, command: str) -> tuple[bool, str, str]:
-        """Run a command; return whether it succeeded, its output and its error."""
+    def attempt(self, command: str, frame: lldb.SBFrame | None = None) -> tuple[bool, str, str]:
+        """Run a command; return whether it succeeded, its output and its error.
+
+        :param frame: the frame for which it runs; ``None``: the selected one, if the process is stopped.
+        """
         process = self.target.GetProcess()
         context = lldb.SBExecutionContext(self.target)
         if process.IsValid() and process.GetState() == lldb.eStateStopped:
-            context = lldb.SBExecutionContext(self.thread.GetSelectedFrame())
+            context = lldb.SBExecutionContext(frame or self.thread.GetSelectedFrame())
         result = lldb.SBCommandReturnObject()
         self.debugger.GetCommandInterpreter().HandleCommand(command, context, result)
         return bool(result.Succeeded()), result.GetOutput() or "", result.GetError() or ""

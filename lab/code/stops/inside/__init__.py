@@ -1,1 +1,1 @@
-"""What runs inside GDB; LLDB's part is in ``tests/lldb/inside/random_stops.py``."""
+"""The part that runs inside GDB; LLDB's part is in ``tests/lldb/inside/random_stops.py``."""

@@ -1,0 +1,27 @@
+"""The rule for a section that a tool moved after linking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sframe_unwind.elf.displaced import displacement
+from sframe_unwind.errors import SFrameError, counted
+from sframe_unwind.lint import catalogue as c
+from sframe_unwind.lint.findings import Finding
+from sframe_unwind.lint.functions import Described
+from sframe_unwind.lint.subject import Subject
+
+
+def displaced_findings(subject: Subject, functions: Sequence[Described]) -> Iterator[Finding]:
+    """Yield a finding if the functions of a linked file's section begin at one distance from those of the CFI."""
+    if subject.is_object or subject.binary is None:
+        return
+    try:
+        ranges = subject.binary.cfi.ranges()
+    except SFrameError:
+        return  # such CFI shows nothing
+    distance = displacement((function.start for function in functions), ranges)
+    if distance:
+        too = f"{counted(abs(distance), 'byte')} too {'low' if distance > 0 else 'high'}"
+        message = f"the section was moved after linking: its functions are {too}, compared with those of the CFI"
+        yield Finding(c.CODE_REWRITTEN, message)
