@@ -266,7 +266,7 @@ class _Rows:
         extra = PLAIN
         if notes or lines or labels or relocations or differs:
             extra = Extra(labels, lines, relocations, tuple(notes), differs=differs, refuted=refuted)
-        return Row(at - self._base, instruction.raw, instruction.text, self._cells, begins, extra)
+        return Row(at - self._base, instruction.raw, instruction.text, self._cells, begins=begins, extra=extra)
 
     def _relocations_in(self, instruction: Instruction) -> tuple[str, ...]:
         """Return the relocations of the fields of an instruction."""
