@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import gc
 import getpass
 import os
 import signal
@@ -92,6 +93,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=[item for item in items if not chosen[item]])
     items[:] = [item for item in items if chosen[item]]
     items.sort(key=lambda item: item.path != _BUILDS_A_KERNEL)
+
+
+def pytest_collection_finish() -> None:
+    """Have no collection of garbage look at what stays until the end: a million objects of tests and modules."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -114,9 +114,10 @@ def test_quick_needs_no_debugger() -> None:
 def test_time_limits_only_catch_a_hang() -> None:
     """They come from `tests/hanging.py`; no test compares the time that something takes with a number."""
     limit = re.compile(
-        r"(?:timeout|seconds)=[1-9]|\.wait\(\d|mark\.timeout\(\d|^_?\w*(?:SECONDS|TIMEOUT|PATIENCE) = \d", re.MULTILINE
+        r"(?:timeout|seconds)=[1-9]|\.wait\(\d|Timer\(\d|mark\.timeout\(\d|^_?\w*(?:SECONDS|TIMEOUT|PATIENCE) = \d",
+        re.MULTILINE,
     )
-    clock = re.compile(r"assert .*\b(?:monotonic|process_time|perf_counter|time\.time)\(")
+    clock = re.compile(r"assert .*\b(?:monotonic|process_time|perf_counter|time\.time)\(|performance\.now\(")
     paths = [path for folder in (TESTS, LAB) for path in folder.rglob("*.py") if relative(path) not in MEANT]
     texts = {relative(path): path.read_text(encoding="utf-8") for path in paths}
     found = {path: [*limit.findall(text), *clock.findall(text)] for path, text in texts.items()}
@@ -132,5 +133,6 @@ MEANT = (
     "lab/fuzz/guided.py",  # an option of libFuzzer
     "lab/readers/protocol.py",  # processor time of a reader
     "lab/drive/inside/lldb_state.py",  # minutes; it runs in LLDB
+    "lab/show/page_times.py",  # measures speed
 )
 """The files with other limits."""

@@ -25,7 +25,8 @@ def told_apart(planned: FramePlan, native: NativeStack) -> FramePlan:
     own = native.caller(native.frames[0])
     if own is None or own.indexes != (1,) or (own.pc, own.sp) != (frame.pc, frame.sp):
         return planned
-    return planned._replace(shown=(planned.shown[0], 1, *planned.shown[2:]))
+    planned.shown[1] = 1
+    return planned
 
 
 def _are_of_one_function(one: Own, other: Own) -> bool:

@@ -71,7 +71,7 @@ def strict_plan(process: Process, native: NativeStackInPart, settings: Settings,
     :raises StacksDifferError: LLDB has other frames, or more because it knows tail calls from the debug information.
     """
     shown: list[Shown] = []
-    walked: list[Frame] = []
+    walked: list[Frame | None] = []
     for frame in walk(process, native, settings):
         if frame.level and frame.unwinder == SFRAME:  # most frames: these lines determine the cost
             for scope in scopes.of(frame):
@@ -84,4 +84,4 @@ def strict_plan(process: Process, native: NativeStackInPart, settings: Settings,
         native.reach(len(shown))
     if len(shown) != native.count:
         raise StacksDifferError
-    return FramePlan(tuple(shown), tuple(walked))
+    return FramePlan.of(shown, walked)

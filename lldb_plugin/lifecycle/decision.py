@@ -12,6 +12,7 @@ import lldb
 
 from lldb_plugin.frames.agreement import Agreement
 from lldb_plugin.frames.frame_ids import told_apart
+from lldb_plugin.frames.frame_list import FrameList
 from lldb_plugin.frames.frame_plan import FramePlan, Shown, plan
 from lldb_plugin.frames.innermost import InnermostFrames
 from lldb_plugin.frames.native import NativeStack, NoFramesError
@@ -41,7 +42,7 @@ five times as many, for which LLDB takes five seconds."""
 class Answers(NamedTuple):
     """The frames of a thread, some of which are not LLDB's own."""
 
-    shown: tuple[Shown, ...]
+    shown: FrameList[Shown]
     maker: FrameMaker
     should_wait: bool
     """Whether to give the frames later: LLDB may be in the middle of a step, which they would make end elsewhere."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import lldb
 
+from lldb_plugin.frames.frame_list import FrameList
 from lldb_plugin.frames.frame_plan import Shown
 from lldb_plugin.frames.kept_frames import Moment, moment_of
 from lldb_plugin.frames.scripted_frame import FrameMaker
@@ -30,7 +31,7 @@ _INNERMOST: tuple[Shown, ...] = (0,)
 class Decided(NamedTuple):
     """The frames that a provider gets when it is made."""
 
-    shown: tuple[Shown, ...]
+    shown: FrameList[Shown] | tuple[Shown, ...]
     maker: FrameMaker
     moment: Moment
 

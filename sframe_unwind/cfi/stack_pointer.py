@@ -16,7 +16,8 @@ from sframe_unwind.unwind_rule import CFA, COMPUTED, UNDEFINED, RegisterRule, Un
 def with_stack_pointer(rule: UnwindRule, sp: RegisterRule, arch: Arch) -> UnwindRule:
     """Return the same rule, with the CFA from which the caller's stack pointer follows.
 
-    On s390x, functions save the stack pointer like other registers, but it also follows from the CFA.
+    On s390x, functions save the stack pointer like other registers, but it also follows from the CFA.  Go's CFI has
+    another CFA there: the stack pointer of the caller itself, as a rule for the stack pointer says.
 
     :param rule: the rule with the CFA of the CFI.
     :param sp: the rule for the stack pointer.
@@ -24,7 +25,11 @@ def with_stack_pointer(rule: UnwindRule, sp: RegisterRule, arch: Arch) -> Unwind
     """
     before = rule.cfa
     assert before is not None
-    if arch.sp_from_cfa or sp == UNDEFINED:
+    if arch.sp_from_cfa:
+        if sp.base != CFA or sp.in_memory:
+            return rule
+        sp = sp._replace(offset=sp.offset - arch.sp_from_cfa)
+    if sp == UNDEFINED:
         return rule
     if sp == COMPUTED:
         raise UnsupportedExpressionError("an expression for the stack pointer")

@@ -90,14 +90,19 @@ class Run(NamedTuple):
 
     addresses: Sequence[int]
     """As :attr:`Row.address`."""
-    raws: Sequence[bytes]
+    sizes: Sequence[int]
+    """In bytes."""
     texts: Sequence[str]
+    code: bytes
+    """The bytes from the first instruction to the end of the last one."""
     rules: tuple[RuleCells | None, ...]
     """The rule of each column, at all of them."""
 
     def rows(self) -> Iterator[Row]:
         """Yield a row for each instruction."""
-        return map(Row._make, zip(self.addresses, self.raws, self.texts, repeat(self.rules), repeat(0), repeat(PLAIN)))
+        base = self.addresses[0]
+        raws = (self.code[at - base : at - base + size] for at, size in zip(self.addresses, self.sizes))
+        return map(Row._make, zip(self.addresses, raws, self.texts, repeat(self.rules), repeat(0), repeat(PLAIN)))
 
 
 Part = Union[Row, Run]

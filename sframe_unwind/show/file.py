@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from sframe_unwind.show.by_code import CodeColumns, FunctionByCode
     from sframe_unwind.show.code_rows import FunctionRows
 
+_TITLES = (SFRAME, DWARF)
+"""The titles of the columns of both tables."""
 _CODE_BIT = 4
 
 
@@ -72,8 +74,11 @@ class ShownFile:
         self.fields = CodeFields(binary)
         self._code = sorted(_code(binary, section) for section in binary.sections if section.flags & SHF_EXECINSTR)
         self._cells: dict[Rule, RuleCells] = {}
+        self._pairs: dict[tuple[Rule | None, Rule | None], _Pair] = {}
         self._whole: tuple[int, int, Symbol | None] = (0, 0, None)
         """Start and end of the function that is listed, and the symbol that covers all of it."""
+        self._names: dict[int, str] = {}
+        """The names of addresses to which instructions refer, outside of their functions: many call the same one."""
         self._offset = 0
         """The number that is added to an address as tools show it, to get the address in the layout."""
 
@@ -111,7 +116,15 @@ class ShownFile:
         arch = self.tables.arch
         return [(arch.register_name(number), cell(place, arch)) for number, place in self.tables.others(address)]
 
-    def cells(self, rule: Rule | None) -> RuleCells | None:
+    def pair(self, sframe: Rule | None, dwarf: Rule | None) -> _Pair:
+        """Return what is shown of the rules of both tables; most functions have the same ones."""
+        found = self._pairs.get((sframe, dwarf))
+        if found is None:
+            found = _Pair((self._columns_of(sframe), self._columns_of(dwarf)), self.tables.differing(sframe, dwarf))
+            self._pairs[sframe, dwarf] = found
+        return found
+
+    def _columns_of(self, rule: Rule | None) -> RuleCells | None:
         """Return the columns of a rule; ``None``: there is none."""
         if rule is None:
             return None
@@ -129,7 +142,18 @@ class ShownFile:
         start, end, symbol = self._whole
         if symbol is not None and start <= at < end:  # so most jumps
             return symbol_text(symbol, at - symbol.address)
-        return self.functions.name(at)
+        name = self._names.get(at)
+        if name is None:
+            name = self._names[at] = self.functions.name(at)
+        return name
+
+
+class _Pair(NamedTuple):
+    """The rules of both tables for one instruction, as they are shown."""
+
+    cells: tuple[RuleCells | None, RuleCells | None]
+    differs: tuple[str, ...]
+    """The values, of :data:`VALUES`, in which the tables differ."""
 
 
 class _Code(NamedTuple):
@@ -173,7 +197,9 @@ class _Rows:
         self._source = source
         self._base = base = code.start if file.relative else 0
         """The address from which the addresses of instructions count."""
-        self._changes = _changes(part, columns)
+        self._rule_at = [dict(zip(column.starts, column.rules)) for column in columns]
+        """For each column, the rules by the addresses at which they begin."""
+        self._changes = _changes(part, self._rule_at)
         self._labels: Mapping[int, tuple[str, ...]] = file.functions.labels(part)
         self._relocations = (
             file.fields.between(code.number, part.start - base, part.end - base) if file.relative else []
@@ -182,7 +208,7 @@ class _Rows:
         self._rules: list[Rule | None] = [None] * len(columns)
         self._cells: tuple[RuleCells | None, ...] = (None,) * (len(columns) + (by_code is not None))
         self._differs: tuple[str, ...] = ()
-        self._has_rows = [any(rule is not None for rule in column.rules) for column in columns]
+        self._has_rows = [column.rules.count(None) < len(column.rules) for column in columns]
 
     def all(self) -> Iterator[Part]:
         """Yield the rows; those of instructions at which nothing changes are in runs."""
@@ -191,7 +217,7 @@ class _Rows:
         done = 0
         for point in sorted({*changes, *self._labels, *(offset + base for offset, _ in self._relocations)}):
             number = bisect_right(found.addresses, point - base) - 1
-            if number < 0 or point - base >= found.addresses[number] + len(found.raws[number]):
+            if number < 0 or point - base >= found.addresses[number] + found.sizes[number]:
                 continue  # the disassembler leaves out bytes at the end that are too few for an instruction
             if number >= done:
                 yield from self._between(found, done, number)
@@ -207,23 +233,22 @@ class _Rows:
             yield from (self._row(found.at(number)) for number in range(first, end))
         elif first < end:
             inside = slice(first, end)
-            yield Run(found.addresses[inside], found.raws[inside], found.texts[inside], self._cells)
+            addresses, sizes, texts = found.addresses[inside], found.sizes[inside], found.texts[inside]
+            code = found.code[addresses[0] - found.start : addresses[-1] + sizes[-1] - found.start]
+            yield Run(addresses, sizes, texts, code, self._cells)
 
     def _instructions(self) -> Instructions:
         """Return the instructions; without a disassembler, pieces of bytes that end where a row begins."""
-        disassembler, (start, end) = self._file.disassembler, self._part
-        cuts = [] if disassembler.has_texts else sorted(at for at in self._changes if at > start)
-        found = Instructions([], [], [])
-        for low, high in zip([start, *cuts], [*cuts, end]):
-            disassembler.append(found, self._code.part(low, high), low - self._base)
-        return found
+        (start, end), base = self._part, self._base
+        cuts = () if self._file.disassembler.has_texts else sorted(at - base for at in self._changes if at > start)
+        return self._file.disassembler.instructions(self._code.part(start, end), start - base, cuts)
 
     def _row(self, instruction: Instruction) -> Row:
         at = instruction.address + self._base
         begins = self._changes.get(at, 0)
         notes: list[Note] = []
         if begins:
-            notes += self._begun(at, begins)
+            notes += self._begun(at)
         if self._by_code is not None and instruction.raw:
             begins |= self._judged(at, notes)
         if not instruction.raw:
@@ -241,7 +266,7 @@ class _Rows:
         extra = PLAIN
         if notes or lines or labels or relocations or differs:
             extra = Extra(labels, lines, relocations, tuple(notes), differs=differs, refuted=refuted)
-        return Row(*instruction, rules=self._cells, begins=begins, extra=extra)
+        return Row(at - self._base, instruction.raw, instruction.text, self._cells, begins=begins, extra=extra)
 
     def _relocations_in(self, instruction: Instruction) -> tuple[str, ...]:
         """Return the relocations of the fields of an instruction."""
@@ -249,21 +274,20 @@ class _Rows:
         first, last = (bisect_left(self._relocations, (at,)) for at in (start, end))
         return tuple(text for _, text in self._relocations[first:last])
 
-    def _begun(self, at: int, begins: int) -> list[Note]:
+    def _begun(self, at: int) -> list[Note]:
         """Take the rules of the rows that begin at an address; return the notes about them."""
         before = self._rules
-        self._rules = [column.at(at) if begins >> bit & 1 else before[bit] for bit, column in enumerate(self._columns)]
-        self._cells = (*map(self._file.cells, self._rules), *self._cells[len(self._columns) :])
-        sframe, dwarf = self._rules
-        self._differs = self._file.tables.differing(sframe, dwarf)
+        self._rules = [rules.get(at, rule) for rules, rule in zip(self._rule_at, before)]
+        cells, self._differs = self._file.pair(*self._rules)
+        self._cells = (*cells, *self._cells[len(self._columns) :])
         notes = [Note(DIFFERS, self._difference(what, at)) for what in self._differs]
-        for number, (title, rule, other) in enumerate(((SFRAME, sframe, dwarf), (DWARF, dwarf, sframe))):
+        for number, rule in enumerate(self._rules):
             if rule is None:
-                is_end = before[number] is not None or at == self._part.start
-                if other is not None and is_end and self._has_rows[number]:
-                    notes.append(Note(ODD, f"{title} has no row from here on"))
+                is_end = self._has_rows[number] and (before[number] is not None or at == self._part.start)
+                if is_end and self._rules[1 - number] is not None:
+                    notes.append(Note(ODD, f"{_TITLES[number]} has no row from here on"))
             elif rule is not before[number] and isinstance(rule, NoRule):
-                notes.append(Note(ODD, f"{title}: {rule.why}"))
+                notes.append(Note(ODD, f"{_TITLES[number]}: {rule.why}"))
         return notes
 
     def _difference(self, what: str, at: int) -> str:
@@ -285,11 +309,12 @@ class _Rows:
         return _CODE_BIT
 
 
-def _changes(part: CodeRange, columns: Sequence[Column]) -> dict[int, int]:
+def _changes(part: CodeRange, columns: Sequence[Mapping[int, object]]) -> dict[int, int]:
     """Return the addresses at which rows begin, each with a bit for each column whose row begins there."""
+    start, end = part
     found: dict[int, int] = {}
     for bit, column in enumerate(columns):
-        for at in column.starts:
-            if part.start <= at < part.end:
+        for at in column:
+            if start <= at < end:
                 found[at] = found.get(at, 0) | 1 << bit
     return found

@@ -15,7 +15,7 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind.step import Caller
-from sframe_unwind.unwind.walk import Registers
+from sframe_unwind.unwind.walk import Frame, Registers
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
 
 RECENT = 64
@@ -56,12 +56,38 @@ class _Round(NamedTuple):
     """The slots that decide whether another round follows."""
     frame_pointers: tuple[int, ...]
     """The addresses of the slots of frame pointers, the outermost last."""
+    fp_change: int | None
+    """See :attr:`Repetition.fp_change`."""
+
+
+class Repetition(NamedTuple):
+    """The rounds of a recursion that follow the last one that was walked."""
+
+    rounds: int
+    """Number of rounds; at least 1."""
+    length: int
+    """Number of frames in each."""
+    size: int
+    """Number of bytes that each takes on the stack: by which SP and CFA of a frame differ from the round before."""
+    fp_change: int | None
+    """By which the frame pointer of a frame differs from the round before; ``None``: each round has another value."""
+    outer: Registers
+    """The registers of the frame outside them, as a step for each frame would give them."""
 
 
 def skip_repetition(recent: Sequence[WalkedFrame], arch: Arch, read: ReadMemory) -> tuple[int, Registers]:
     """Return how many frames repeat the recent ones, and the registers of the frame outside them.
 
-    The registers are those that a step for each frame would give.
+    See :func:`repetition`.
+    """
+    found = repetition(recent, arch, read)
+    if found is None:
+        return 0, Registers(*recent[-1].caller[1:])
+    return found.rounds * found.length, found.outer
+
+
+def repetition(recent: Sequence[WalkedFrame], arch: Arch, read: ReadMemory) -> Repetition | None:
+    """Return the frames that repeat the recent ones; ``None``: there are none.
 
     :param recent: consecutive frames, the outermost last; no signal interrupted one of them.
     :param read: reads the memory of the process.
@@ -69,7 +95,7 @@ def skip_repetition(recent: Sequence[WalkedFrame], arch: Arch, read: ReadMemory)
     _, pc, sp, fp = recent[-1].caller
     found = _round(recent, arch)
     if found is None:
-        return 0, Registers(pc, sp, fp)
+        return None
     rounds, at_once = 0, _BLOCK // found.size
     while at_once:
         try:
@@ -80,10 +106,31 @@ def skip_repetition(recent: Sequence[WalkedFrame], arch: Arch, read: ReadMemory)
         rounds += same
         if same < at_once:
             break
-    if rounds and found.frame_pointers:
+    if not rounds:
+        return None
+    if found.frame_pointers:
         word = read(found.frame_pointers[-1] + rounds * found.size, WORD_SIZE)
         fp = int.from_bytes(word, arch.byteorder)
-    return rounds * found.length, Registers(pc, sp + rounds * found.size, fp)
+    outer = Registers(pc, sp + rounds * found.size, fp)
+    return Repetition(rounds, found.length, found.size, found.fp_change, outer)
+
+
+def further_out(frame: Frame, by: Repetition, rounds: int) -> Frame:
+    """Return a frame of the last round that was walked as it is some rounds further out.
+
+    :param by: a repetition whose change of the frame pointer is known.
+    """
+    level, pc, sp, fp, cfa, unwinder, interrupted = frame
+    size = rounds * by.size
+    return Frame(
+        level=level + rounds * by.length,
+        pc=pc,
+        sp=sp + size,
+        fp=fp + rounds * (by.fp_change or 0),
+        cfa=None if cfa is None else cfa + size,
+        unwinder=unwinder,
+        interrupted=interrupted,
+    )
 
 
 def _round(recent: Sequence[WalkedFrame], arch: Arch) -> _Round | None:
@@ -120,7 +167,8 @@ def _with_slots(last: Sequence[WalkedFrame], size: int, arch: Arch) -> _Round | 
     addresses = [slot.address for slot in fixed]
     if (has_chain and not frame_pointers) or max(addresses) - min(addresses) >= size:
         return None
-    return _Round(len(last), size, tuple(fixed), tuple(frame_pointers))
+    fp_change = size if has_chain else None if frame_pointers else 0
+    return _Round(len(last), size, tuple(fixed), tuple(frame_pointers), fp_change)
 
 
 def _is_plain(rule: UnwindRule, arch: Arch) -> bool:

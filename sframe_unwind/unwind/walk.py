@@ -101,6 +101,7 @@ class Walk:
     :param interrupted: the pc of the innermost frame is the next instruction to execute; ``False``: it is a return
         address, as in a context that a call saved.
     :param other_stacks: accepts callers at lower addresses, on other stacks; ``None``: such a caller is an error.
+    :param level: the level of the first frame, if the walk begins further out.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class Walk:
         skip: Callable[[int], bool] | None = None,
         interrupted: bool = True,
         other_stacks: OtherStacks | None = None,
+        level: int = 0,
     ) -> None:
         self._arch = arch
         self._modules = modules
@@ -129,6 +131,7 @@ class Walk:
         self._skip = skip
         self._interrupted = interrupted
         self._other_stacks = other_stacks
+        self._level = level
         self.end: End | None = None
         self.detail = ""
         """Details of the end: the reason, or an error message."""
@@ -138,7 +141,7 @@ class Walk:
         results, skip = self._modules.results, self._skip
         pc, sp, fp = self._registers
         interrupted, read_register = self._interrupted, self._read_register
-        for level in range(self._limit):
+        for level in range(self._level, self._limit):
             if pc == 0 and level:
                 self.end = End.PC_ZERO
                 return

@@ -228,6 +228,15 @@ def test_item_39_where_s390x_saves_the_stack_pointer_does_not_matter() -> None:
     assert with_sp.rule_at(START, S390X) == without.rule_at(START, S390X)
 
 
+def test_item_39_the_cfa_of_go_on_s390x_is_the_stack_pointer() -> None:
+    initial = b"\x0c\x0f\x18\x14\x0f\x00"  # CFA r15 + 24, r15 is CFA + 0
+    rule = decoded(b"\x8e\x03", S390X, initial=initial, column=14).rule_at(START, S390X)
+    assert rule == UnwindRule(at(15, 184), saved_at_cfa(-184), None, False, ())
+    usual = b"\x0c\x0f\xa0\x01\x14\x0f\x14"  # CFA r15 + 160, r15 is CFA - 160
+    rule = decoded(b"\x8e\x03", S390X, initial=usual, column=14).rule_at(START, S390X)
+    assert rule == UnwindRule(at(15, 160), saved_at_cfa(-24), None, False, ())
+
+
 def test_undefined_return_address_is_the_outermost_frame() -> None:
     assert decoded(b"\x07\x10").rule_at(START, AMD64) == OUTERMOST
 

@@ -277,7 +277,7 @@ def test_answer_comes_before_the_next_question(small: Path) -> None:
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
     assert process.stdin is not None
     assert process.stdout is not None
-    ending = threading.Timer(60, process.kill)
+    ending = threading.Timer(HANG, process.kill)
     ending.start()
     try:
         for question in ("0x1014", "first", "0x1000"):

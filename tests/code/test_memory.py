@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import tracemalloc
 from io import BytesIO
@@ -26,12 +27,18 @@ from sframe_unwind.verify.code_check import check_elf
 
 NAMES = ("amd64", "aarch64", "s390x")
 FEW = 64
+SOME = 2_000
+
+
+def some_instructions(name: str, lifter: Lifter) -> list[bytes]:
+    """Return different instructions of a library, many times more than what is kept."""
+    return list(itertools.islice(of_file(small_library(name), lifter, set()), SOME))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_instructions_that_were_forgotten_are_made_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, usual = small_library(name), Lifter(MACHINES[name])
-    instructions = list(of_file(path, usual, set()))
+    usual = Lifter(MACHINES[name])
+    instructions = some_instructions(name, usual)
     monkeypatch.setattr(lifting, "_MAX_CACHED", FEW)
     lifter = Lifter(MACHINES[name])
     for raw in [*instructions, *instructions[:FEW]]:
@@ -151,7 +158,7 @@ def test_a_set_of_functions() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_shapes_that_were_forgotten_are_learned_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = Lifter(MACHINES[name])
-    instructions = list(of_file(small_library(name), usual, set()))
+    instructions = some_instructions(name, usual)
     monkeypatch.setattr(lifting, "_MAX_CACHED", FEW)
     monkeypatch.setattr(shapes, "_MAX_SHAPES", FEW)
     lifter = Lifter(MACHINES[name])

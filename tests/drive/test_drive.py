@@ -33,11 +33,19 @@ CASES = [
     for modes in (["+".join(MODES)] if debugger in OLDER else ["auto+always", "off+fallback"])
 ]
 """The sessions; in the newest debuggers, each twice, with two of the modes."""
+LARGE = ("mawk-O2", "lua-O2")
+"""The interpreters, which take the longest to build and to drive."""
 
 
-@pytest.mark.parametrize(("debugger", "name", "modes"), CASES)
+@pytest.mark.parametrize(("debugger", "name", "modes"), [case for case in CASES if case[1] not in LARGE])
 @pytest.mark.usefixtures("fixed_addresses")
 def test_a_session_goes_as_it_does_without_the_plugin(debugger: str, name: str, modes: str) -> None:
+    _goes_as_without_the_plugin(debugger, name, range(TRIES), modes=modes.split("+"))
+
+
+@pytest.mark.parametrize(("debugger", "name", "modes"), [case for case in CASES if case[1] in LARGE])
+@pytest.mark.usefixtures("fixed_addresses")
+def test_a_session_in_an_interpreter_goes_as_it_does_without_the_plugin(debugger: str, name: str, modes: str) -> None:
     _goes_as_without_the_plugin(debugger, name, range(TRIES), modes=modes.split("+"))
 
 

@@ -21,6 +21,12 @@ BUILDS = {
 }
 NEXTS = 8
 STEPS = ["break use", "run", *["next"] * NEXTS, "backtrace", "finish", "delete", "next"]
+SETTINGS = (
+    ("set sframe mode always",),
+    ("set sframe mode auto", "set sframe strict on"),
+    ("set sframe mode fallback", "set sframe strict off"),
+)
+MARK = "the next run"
 REFUTED = re.compile(
     r"rows? of (a )?PLT stubs? cannot be true, the code is used instead: at 0x([0-9a-f]+), CFA = rsp \+ "
 )
@@ -38,9 +44,9 @@ def built(folder: Path, name: str) -> tuple[Path, Path]:
 
 
 def stops(output: str) -> list[str]:
-    """Return GDB's lines about stops and frames."""
-    lines = output.split("Breakpoint 1, ", 1)[-1].splitlines()
-    return [line for line in lines if not line.startswith(("sframe", "[Inferior"))]
+    """Return GDB's lines about stops and frames of a run, without the number that GDB gives to a returned value."""
+    lines = re.split(r"^Breakpoint \d+, ", output, maxsplit=1, flags=re.MULTILINE)[-1].splitlines()
+    return [re.sub(r"\$\d+ = ", "$N = ", line) for line in lines if not line.startswith(("sframe", "[Inferior"))]
 
 
 @pytest.mark.parametrize("name", BUILDS)
@@ -51,9 +57,12 @@ def test_next_goes_over_calls_as_without_the_plugin(debugger: Debugger, name: st
     without = run(command_line(debugger, "-batch", *commands, str(program), plugin=None), statuses=(0, 1))
     expected = stops(without)
     assert sum(bool(re.match(r"\d+\t", line)) for line in expected) >= NEXTS
+    runs = [command for setting in SETTINGS for command in (f"echo {MARK}\\n", "kill", *setting, *STEPS)]
     for path in (program, alone):
-        for setting in ("set sframe mode always", "set sframe strict on", "set sframe mode fallback"):
-            assert stops(batch(debugger, setting, *STEPS, executable=path)) == expected, (path, setting)
+        _, *shown = batch(debugger, *runs, executable=path).split(f"{MARK}\n")
+        assert len(shown) == len(SETTINGS)
+        for setting, output in zip(SETTINGS, shown):
+            assert stops(output) == expected, (path, setting)
 
 
 @pytest.mark.parametrize("name", BUILDS)

@@ -98,6 +98,18 @@ def test_frames_that_only_sframe_has(lldb: str, programs: dict[str, Path]) -> No
     assert len(whole) > SHALLOW
 
 
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_frames_of_a_recursion_that_are_added_at_once(lldb: str, programs: dict[str, Path], tmp_path: Path) -> None:
+    """They are those that a walk over each of them gives; LLDB alone has none of them."""
+    path = tmp_path / "stripped"
+    subprocess.run(["strip", "-K", "reached", "-o", str(path), str(programs["both"])], check=True, timeout=HANG)
+    said = call(find(lldb), "frames", "planned_at_once", program=stopped(path, SHALLOW))
+    assert said["skips"]
+    assert said["at once"] == said["walked"]
+    assert said["same walk"]
+    assert len(said["walked"]) > SHALLOW
+
+
 def _functions(lldb: str, path: Path) -> list[str]:
     """Return the offsets in their pages of the pcs of the stack at the end of the recursion.
 

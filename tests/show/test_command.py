@@ -233,7 +233,7 @@ def test_relocations_of_an_object_file_are_named(
 
 
 def test_without_capstone_there_are_bytes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(instructions, "_decoder", lambda *_: None)
+    monkeypatch.setattr(instructions, "decoder", lambda *_: None)
     program, stub = found_stub()
     lines = shown(capsys, 1, program, f"{stub:#x}", "--no-code", "--no-source")
     assert re.fullmatch(

@@ -7,9 +7,9 @@ import pytest
 from sframe_unwind.arch import BY_NAME, Arch
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.memory import WordReader
-from sframe_unwind.unwind.recursion import RECENT, WalkedFrame, skip_repetition
+from sframe_unwind.unwind.recursion import RECENT, WalkedFrame, further_out, repetition, skip_repetition
 from sframe_unwind.unwind.step import step
-from sframe_unwind.unwind.walk import Registers
+from sframe_unwind.unwind.walk import SFRAME, Frame, Registers
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
 STACK = 0x7FFF_0000
@@ -109,6 +109,24 @@ def test_frames_are_those_of_single_steps(kinds: list[tuple[int, UnwindRule, int
         assert registers[:2] == expected[:2]
         if any(its.fp for its in rules.values()):
             assert registers.fp == expected.fp
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_frame_some_rounds_further_out(name: str) -> None:
+    kinds, frames = SIZES[name], 1000
+    stack, rules = built(AMD64, kinds, frames)
+    every = stepped(stack, rules, Registers(kinds[0][0], STACK, STACK + kinds[0][2] - 16), frames - 1)
+    walked = [Frame(n, *one.registers, one.caller.cfa, SFRAME, False) for n, one in enumerate(every)]
+    found = repetition(every[:RECENT], AMD64, stack.read)
+    assert found is not None
+    assert (found.length, found.size) == (len(kinds), sum(size for _, _, size in kinds))
+    if name == "three":  # a frame pointer is saved that leads nowhere
+        assert found.fp_change is None
+        return
+    inner = walked[RECENT - found.length : RECENT]
+    made = [further_out(frame, found, rounds) for rounds in range(1, found.rounds + 1) for frame in inner]
+    assert made[: frames - 1 - RECENT] == walked[RECENT : RECENT + len(made)]
+    assert len(made) > frames - RECENT - 2 * len(kinds)
 
 
 def test_big_endian_words() -> None:

@@ -32,7 +32,7 @@ class Disassembler:
         """Return the instruction at the start of some bytes; ``None``: capstone does not know it either."""
         found = next(self._decoder.disasm(raw, 0, 1), None)
         if found is None:
-            return None
+            return self._like(raw)
         registers, memory = [], []
         for operand in found.operands:
             if operand.type == _REGISTER_OPERAND:
@@ -51,6 +51,12 @@ class Disassembler:
                 getattr(operand, "access", 0) or 0 for operand in found.operands if operand.type == _MEMORY_OPERAND
             ),
         )
+
+    def _like(self, raw: bytes) -> Disassembled | None:
+        """Return an instruction that capstone does not know, with the operands of another one that it knows."""
+        like = None if self._machine.like is None else self._machine.like(raw)
+        known = None if like is None else self.decode(like.raw)
+        return None if like is None or known is None else known._replace(raw=raw[: known.size], mnemonic=like.mnemonic)
 
     def _written(self, found: Any) -> frozenset[int]:
         """Return the followed registers that an instruction writes; none for s390x, where capstone does not know."""

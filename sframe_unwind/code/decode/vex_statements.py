@@ -67,6 +67,8 @@ class Translation:
         self._stores = self._operands.stores
         self._exits: list[Exit] = []
         self._types = block.tyenv
+        self._loads_perhaps: list[Expression] = []
+        """The loads of vectors on a condition."""
         self._repeats = self._swaps = False
         self._may_do_anything = False
 
@@ -81,6 +83,8 @@ class Translation:
                 handler(self, statement)
         if self._may_do_anything:
             return self._machine.anything(block.size)
+        if self._loads_perhaps:
+            self._mix_vectors()
         kind = _ENDS.get(block.jumpkind, Kind.STOP)
         target: Expression | None = self._operands.value(block.next)
         if self._repeats or (kind is Kind.JUMP and target == (PC_RELATIVE, 0)):
@@ -104,6 +108,16 @@ class Translation:
             target=target,
             link=link,
         )
+
+    def _mix_vectors(self) -> None:
+        """Let what the instruction loads on a condition be in any vector register that it writes, as by ``fxrstor``.
+
+        VEX nests these loads, with one operand for each register that may be kept.
+        """
+        vectors = {REST, *self._machine.words_of_vectors}
+        for place, (number, _) in enumerate(self._puts):
+            if number in vectors:
+                self._puts[place] = number, unknown((REGISTER, number, 0), *self._loads_perhaps)
 
     def _repeated(self) -> Instruction:
         """Return an instruction for which VEX has one round of a loop."""
@@ -204,7 +218,10 @@ class Translation:
             self._perhaps_stored(moved(address, _WORD * number), size, value)
 
     def _load_guarded(self, statement: Any) -> None:
-        loaded = (LOAD, self._operands.value(statement.addr), _WORD, False)
+        kind = self._types.lookup(statement.dst)
+        loaded = (LOAD, self._operands.value(statement.addr), SIZES[kind] if kind in VECTORS else _WORD, False)
+        if kind in VECTORS:
+            self._loads_perhaps.append(loaded)
         self._operands.temporaries[statement.dst] = unknown(loaded, self._operands.value(statement.alt))
 
     def _compare_and_swap(self, statement: Any) -> None:

@@ -56,6 +56,8 @@ _NAMES = frozenset(
 )
 _PATTERNS = re.compile(
     r"_ZSt\d+__throw_|_ZN4llvm18report_fatal_errorE|_ZN4core9panicking|_ZN4core6option13expect_failed"
+    r"|runtime\.(?:throw|fatal|fatalthrow|fatalpanic|gopanic|goPanic\w+"
+    r"|panic(?:Index|Slice|divide|dottype|float|make|mem|nildottype|overflow|shift|unsafe|wrap)\w*)(?:\.abi\w+)?$"
 )
 
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from sframe_unwind.code.decode.instruction import (
     COMPUTED,
-    DIRECTION,
     INVERSE,
     LOAD,
     REGISTER,
-    REST,
     SCALED,
     SUBTRACT,
     Condition,
@@ -20,14 +16,13 @@ from sframe_unwind.code.decode.instruction import (
 )
 from sframe_unwind.code.decode.instruction import UNKNOWN as UNKNOWN_KIND
 from sframe_unwind.code.decode.machines import Machine
-from sframe_unwind.code.interpret.expressions import SCATTERED, ReadConstant
+from sframe_unwind.code.interpret.callees import Callees
+from sframe_unwind.code.interpret.expressions import ReadConstant
 from sframe_unwind.code.interpret.reach import has_reach
-from sframe_unwind.code.interpret.stack_order import is_above, with_top
+from sframe_unwind.code.interpret.stack_order import with_top
 from sframe_unwind.code.interpret.state import Frame, State
-from sframe_unwind.code.interpret.stores import Stores, Written, is_by_frame
+from sframe_unwind.code.interpret.stores import is_by_frame
 from sframe_unwind.code.interpret.values import (
-    CLOBBERED,
-    ENTRY,
     OTHER,
     OTHER_BASE,
     STACK_BASE,
@@ -38,7 +33,6 @@ from sframe_unwind.code.interpret.values import (
     is_open,
     is_scaled,
     lost,
-    number,
     on_stack,
     plus,
 )
@@ -46,7 +40,7 @@ from sframe_unwind.code.interpret.values import (
 _WORD = 8
 
 
-class Evaluator(Stores):
+class Evaluator(Callees):
     """Executes instructions.
 
     :param read_constant: reads literal pools.
@@ -58,8 +52,6 @@ class Evaluator(Stores):
         """Whether, since this was cleared, the stack pointer was taken from a register other than the frame pointer, or
         such a register was the address from which it, the frame pointer or the return address was restored."""
         self._unwound = frame.sp, frame.fp, frame.ra
-        self._saved = frozenset((*self._leaking, *(ENTRY + number for number in machine.preserved)))
-        self._passing = frozenset((*machine.followed, REST, SCATTERED)) - machine.preserved
 
     def apply(self, instruction: Instruction, state: State, pc: int) -> None:
         """Execute an instruction: change the state before it to the state after it."""
@@ -163,59 +155,6 @@ class Evaluator(Stores):
         """Change a state to the one after a system call."""
         for register in self._machine.system_call_results:
             state.registers[register] = UNKNOWN
-
-    def call(self, state: State, changed: frozenset[int] | None) -> None:
-        """Change a state to the one after a call.
-
-        :param changed: the registers that the callee may change; ``None``: those that the ABI permits.  The stack
-            pointer and the caller's stack stay unchanged, except for the area that the ABI gives to the callee.
-        """
-        preserved, is_tracked = self._machine.preserved, self._frame.is_tracked
-        registers = state.registers
-        self._pass_addresses(state)
-        for register, (base, _) in registers.items():
-            if register == DIRECTION:
-                registers[register] = number(1)
-            elif register in preserved:
-                if changed is not None and register in changed and register != self._frame.sp:
-                    registers[register] = UNKNOWN
-            elif register == self._frame.ra or not is_tracked(base):
-                registers[register] = OTHER
-            elif register != SCATTERED and (changed is None or register in changed):
-                registers[register] = CLOBBERED
-        sp = registers[self._frame.sp]
-        first, end = self._machine.callee_area
-        for slot in state.slots:
-            above = slot[1] - sp[1]
-            if above < 0 or first <= above < end if slot[0] == sp[0] else not is_above(state.tops, slot, sp):
-                state.slots[slot] = self._either(state.slots[slot], OTHER)
-
-    def _pass_addresses(self, state: State) -> None:
-        """Let a callee overwrite the saved registers of which it may get an address, in a register or in memory.
-
-        An address that was computed in a way that is not followed mostly is a number.  Code that aligns its stack keeps
-        the stack pointer that it was entered with: on AMD64, the return address is there, but nobody stores there.
-        """
-        slots, registers = state.slots, state.registers
-        passed = [value for one, value in registers.items() if value[0] != OTHER_BASE and one in self._passing]
-        own, is_limited = self._frame.entry_sp, self._reaches.is_limited
-        addresses = [one for one in (*passed, *slots.values()) if one != own and (on_stack(one[0]) or is_limited(one))]
-        self.exposes_frame |= bool(addresses)
-        saved = [slot for slot, held in slots.items() if held[0] in self._saved] if addresses else ()
-        for slot in saved:
-            if any(self._reaches.overlaps(value, _WORD, slot) for value in addresses):
-                slots[slot] = UNKNOWN
-
-    def store_in_callee(self, stores: Iterable[Written], state: State) -> None:
-        """Change a state by the stores of a callee above its frame, and through pointers that it gets."""
-        sp = self._frame.sp
-        for register, offset, size in stores:
-            place = plus(
-                state.registers.get(register, OTHER), offset - (self._frame.sp_at_return[1] if register == sp else 0)
-            )
-            for slot in state.slots if on_stack(place[0]) else ():
-                if slot[0] == place[0] and place[1] - _WORD < slot[1] < place[1] + size:
-                    state.slots[slot] = self._either(state.slots[slot], OTHER)
 
     def move_sp(self, by: int | None, state: State, pc: int) -> None:
         """Move the stack pointer up; ``None``: it becomes unknown."""

@@ -51,6 +51,7 @@ from sframe_unwind.code.interpret.values import (
     UNKNOWN_BASE,
     Value,
     is_open,
+    is_stack_address,
     length_count,
     number,
     on_stack,
@@ -129,7 +130,7 @@ class Expressions:
             if any(map(self._is_surely_address, values)):
                 return ANYWHERE
             if any(map(has_reach, values)):
-                return self._indexed(UNKNOWN_BASE, *values)
+                return self._reaches.computed(*values)
             return UNKNOWN if any(self._frame.is_tracked(base) for base, _ in values) else OTHER
         if kind == CHOICE:
             left, right = self.value(expression[1], state, pc), self.value(expression[2], state, pc)
@@ -149,7 +150,7 @@ class Expressions:
             # An address without its lowest bits can be shifted back; with half of its bits, it is no address any more.
             if expression[2] >= _BITS_OF_HALF:
                 return self._part(value)
-            return self._reaches.shifted(value, expression[2]) if self._is_address(base) else self._opaque(value)
+            return self._reaches.shifted(value, expression[2]) if is_stack_address(base) else self._opaque(value)
         if kind == SIGN:
             value = self.value(expression[1], state, pc)
             return (SIGNED_BASE, expression[2]) if value == self._frame.return_address else self._opaque(value)
@@ -173,13 +174,13 @@ class Expressions:
         found = scaled(value, count)
         if found is not None:
             return found
-        return self._indexed(STACK_BASE, value) if self._is_address(value[0]) else self._opaque(value)
+        return self._indexed(STACK_BASE, value) if is_stack_address(value[0]) else self._opaque(value)
 
     def _altered(self, value: Value) -> Value:
         """Return the abstract value of a value of which a part was overwritten."""
         if value[0] == ALTERED_BASE or has_reach(value):
             return UNKNOWN_BASE, value[1] if value[0] == ALTERED_BASE else ANYWHERE[1]
-        if self._is_address(value[0]):
+        if is_stack_address(value[0]):
             return ALTERED_BASE, ANYWHERE[1]
         # Unknown numbers are also rounded to a multiple in this way.
         return ALTERED if value[0] != UNKNOWN_BASE and self._frame.is_tracked(value[0]) else OTHER
@@ -188,21 +189,21 @@ class Expressions:
         """Return the knowledge about a result that was computed from a value."""
         if self._is_surely_address(value):
             return ANYWHERE
-        return self._indexed(UNKNOWN_BASE, value) if has_reach(value) else self._part(value)
+        return self._reaches.computed(value) if has_reach(value) else self._part(value)
 
     def _is_surely_address(self, value: Value) -> bool:
         """Return whether a value is an address in the frame, or was computed from one in a way that is not followed.
 
         If the value is one of several, of which one is an address, it is mostly a number where it is computed with.
         """
-        return self._is_address(value[0]) or self._reaches.is_anywhere(value)
+        return is_stack_address(value[0]) or self._reaches.is_anywhere(value)
 
     def _part(self, value: Value) -> Value:
         """Return the knowledge about a result from which a value cannot be found again as an address."""
         return UNKNOWN if self._frame.is_tracked(value[0]) else OTHER
 
     def _may_be_address(self, value: Value) -> bool:
-        return self._is_address(value[0]) or has_reach(value)
+        return is_stack_address(value[0]) or has_reach(value)
 
     def _plus(self, value: Value, offset: int) -> Value:
         """Return a value plus a number of bytes."""
@@ -287,8 +288,9 @@ class Expressions:
             length, other = (left, right) if base < 0 else (right, left)
             return plus(self._scaled(other, length_count(length[0]) or 0), length[1])
         if UNKNOWN_BASE in (base, right[0]):
-            return self._indexed(UNKNOWN_BASE, left, right)
-        if self._is_address(base) != self._is_address(right[0]):
+            are_both = self._may_be_address(left) and self._may_be_address(right)
+            return self._reaches.computed(left, right) if are_both else self._indexed(UNKNOWN_BASE, left, right)
+        if is_stack_address(base) != is_stack_address(right[0]):
             is_index = not (self._frame.is_tracked(base) and self._frame.is_tracked(right[0]))
             return self._indexed(STACK_BASE if is_index else UNKNOWN_BASE, left, right)
         return self._opaque(left) if self._frame.is_tracked(base) else self._opaque(right)
@@ -310,16 +312,13 @@ class Expressions:
                 is_known = is_count(left) and self._reaches.is_signless(right)
                 return self._reaches.moved(right, left[1], left[1]) if is_known else ANYWHERE
             is_distance = self._may_be_address(left) and not self._is_surely_address(left)
+            is_distance &= not self._reaches.is_signless(left)
             return self._part(right) if is_distance else self._reaches.distance(left, right)
         if UNKNOWN_BASE in (left[0], right[0]):
             return self._indexed(UNKNOWN_BASE, left)
-        if self._is_address(left[0]) and not self._frame.is_tracked(right[0]):
+        if is_stack_address(left[0]) and not self._frame.is_tracked(right[0]):
             return self._below(left)
         return self._opaque(left) if self._frame.is_tracked(left[0]) else self._opaque(right)
-
-    @staticmethod
-    def _is_address(base: int) -> bool:
-        return base in (CFA, STACK_BASE) or base >= SYMBOL
 
     def _and(self, value: Value, mask: int) -> Value:
         base, offset = value
@@ -327,10 +326,13 @@ class Expressions:
             return number(offset & mask)
         if mask == -1:
             return value
-        if self._is_address(base) and _is_alignment(mask):
-            if base == CFA and -mask <= self._machine.stack_alignment:
+        if is_stack_address(base) and _is_alignment(mask):
+            if base == CFA and -mask <= self._machine.kept_alignment:
                 return base, offset & mask
-            return self._below(value, -mask - 1)
+            below = self._below(value, -mask - 1)
+            # Whether the caller has aligned its stack is not known: the distance is constant for those that have.
+            is_constant = base == CFA and -mask <= self._machine.stack_alignment
+            return (UNKNOWN_BASE, below[1]) if is_constant else below
         if has_reach(value) and _is_alignment(mask):
             return self._reaches.moved(value, mask + 1, 0)
         return self._part(value) if 0 <= mask <= _LOW_HALF else self._opaque(value)
@@ -357,9 +359,9 @@ class Expressions:
         address = self._reaches.before_shift(value, bits)
         if address is not None:
             return self._and(address, -1 << bits)
-        if self._reaches.is_signless(value):
-            return self._indexed(UNKNOWN_BASE, value)
-        return ANYWHERE if self._may_be_address(value) else OTHER
+        if self._is_surely_address(value):
+            return ANYWHERE
+        return self._reaches.computed(value) if has_reach(value) else self._part(value)
 
     def _extend(self, value: Value, bits: int, signed: bool) -> Value:
         base, offset = value

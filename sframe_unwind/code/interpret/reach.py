@@ -151,9 +151,14 @@ class Reaches:
 
         :param left: no constant, and no address in the frame that is known to be one.
         """
-        reach = self.of(right)
-        signless = None if reach is None else tuple(one._replace(is_signless=True) for one in reach)
-        return self.near(UNKNOWN_BASE, self.of(left), signless)
+        return self.near(UNKNOWN_BASE, self.of(left), _signless(self.of(right)))
+
+    def computed(self, *values: Value) -> Value:
+        """Return a value that was computed from some values, of which one may be an address in the frame.
+
+        It may be a multiple of the address, so that the address is found again where it is subtracted.
+        """
+        return self.near(UNKNOWN_BASE, *(_signless(self.of(value)) for value in values))
 
     def is_signless(self, value: Value) -> bool:
         """Return whether a value is a distance from an address in the frame, or the negation of one."""
@@ -268,6 +273,11 @@ def _is_before_saved(one: Range, slot: Slot, slots: Mapping[Slot, Value], saved:
 def indexed(reach: Reach) -> Reach:
     """Return the reach of addresses after an index was added."""
     return tuple(one._replace(by_index=True) for one in reach)
+
+
+def _signless(reach: Reach | None) -> Reach | None:
+    """Return the reach of addresses, or of numbers minus them."""
+    return None if reach is None else tuple(one._replace(is_signless=True) for one in reach)
 
 
 def _object(one: Range, slots: Mapping[Slot, Value], saved: Collection[int]) -> tuple[int, int]:

@@ -144,6 +144,11 @@ def on_stack(base: int) -> bool:
     return base == CFA or base >= SYMBOL
 
 
+def is_stack_address(base: int) -> bool:
+    """Return whether a value with this base is an address in the stack, at a constant distance from the CFA or not."""
+    return base in (CFA, STACK_BASE) or base >= SYMBOL
+
+
 def number(value: int) -> Value:
     """Return a constant, as a signed number of 64 bits."""
     value &= _MASK

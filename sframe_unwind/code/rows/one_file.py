@@ -16,10 +16,11 @@ from sframe_unwind.code.image.stored_pointers import stored_pointers
 from sframe_unwind.code.interpret.interpretation import Interpreter
 from sframe_unwind.code.judge.judgement import Judge
 from sframe_unwind.code.judge.one_address import lifter_of
+from sframe_unwind.code.rows.entered_within import rules_elsewhere
 from sframe_unwind.code.rows.extents import Extents
 from sframe_unwind.code.rows.function import FoundRule, Rows, joined
 from sframe_unwind.code.rows.starts import Finder
-from sframe_unwind.code.rows.whole_file import followed, run_with_rules
+from sframe_unwind.code.rows.whole_file import agreeing, followed, run_with_rules
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.reader import open_file
 from sframe_unwind.elf.symbols import Symbols
@@ -91,7 +92,15 @@ class FileCode:
         is_entered = not parents or (not own and any(function.start in self.leads_to(one.start) for one in parents))
         if is_entered:
             own = followed(self._interpreter, Judge(self._interpreter.frame), function, {})
+            own = self._agreeing(own, function)
         return joined(self._interpreter, *function, own)
+
+    def _agreeing(self, own: dict[int, FoundRule | None], function: CodeRange) -> dict[int, FoundRule | None]:
+        """Return the rules of a function that are the same for all ways into it that are known."""
+        led_to = map(self.extents.ranges.find, self._jumps_out(function.start))
+        parts = frozenset(part for part in led_to if part is not None)
+        elsewhere = rules_elsewhere(self._interpreter, function, parts, MAX_SIZE)
+        return {} if elsewhere is None else agreeing(own, elsewhere)
 
     def rows_of_found(self, function: CodeRange, returns: bool = False) -> list[Rows]:
         """Return the rows of a function that no table names; none: nothing is known.

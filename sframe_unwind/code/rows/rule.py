@@ -92,7 +92,8 @@ def _place(frame: Frame, state: State, own: int | None, wanted: Value) -> Regist
     """Return where a value is.
 
     Compilers describe a value by its slot as soon as it is saved, although its register may keep it for a while.  With
-    the same choice, rows change less often.  Slots below the stack pointer do not count: a signal may overwrite them.
+    the same choice, rows change less often.  Slots below the stack pointer only count if no register has the value: a
+    signal may overwrite them, or the child of ``vfork``, whose caller keeps the return address in a register.
 
     :param own: the register that has it at the entry; ``None``: it is in memory.
     """
@@ -103,16 +104,14 @@ def _place(frame: Frame, state: State, own: int | None, wanted: Value) -> Regist
         return saved_at_cfa(max(by_cfa))
     if own is not None and state.registers[own] == wanted:
         return _SAME
-    if by_cfa:
+    in_register = next((number for number, value in _in_tables(state) if value == wanted), None)
+    if by_cfa and in_register is None:
         return saved_at_cfa(max(by_cfa))
-    for base, offset in slots:
+    for base, offset in slots if not by_cfa else ():
         for number, (of, distance) in _in_tables(state):
             if of == base and on_stack(base):
                 return RegisterRule(number, offset - distance, True)
-    for number, value in _in_tables(state):
-        if value == wanted:
-            return RegisterRule(number, 0, False)
-    return _NOWHERE
+    return _NOWHERE if in_register is None else RegisterRule(in_register, 0, False)
 
 
 def _in_tables(state: State) -> Iterator[tuple[int, Value]]:

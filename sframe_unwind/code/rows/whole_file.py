@@ -64,7 +64,7 @@ def rows_of_functions(
     for function in map(ranges.__getitem__, chosen):
         found = own.get(function.start)
         if found is not None:
-            found = {pc: known if _agrees(known, elsewhere.get(pc, known)) else None for pc, known in found.items()}
+            found = agreeing(found, elsewhere)
         else:  # the function is entered with the frames of other functions, whose rules must agree
             found = {pc: elsewhere[pc] for pc in range(*function) if pc in elsewhere}
         instructions = interpreter.sweep_at(function.start).instructions
@@ -112,6 +112,13 @@ def _add(elsewhere: dict[int, FoundRule | None], found: Mapping[int, FoundRule |
     """Add rules for another way into some code; rules that differ are not known."""
     for pc, known in found.items():
         elsewhere[pc] = known if pc not in elsewhere or elsewhere[pc] == known else None
+
+
+def agreeing(
+    found: Mapping[int, FoundRule | None], elsewhere: Mapping[int, FoundRule | None]
+) -> dict[int, FoundRule | None]:
+    """Return the rules of a function by address that are the same for other ways into it."""
+    return {pc: known if _agrees(known, elsewhere.get(pc, known)) else None for pc, known in found.items()}
 
 
 def _agrees(known: FoundRule | None, other: FoundRule | None) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from lab.code.witness.running import Witness
 from sframe_unwind.code.decode import agreement
 from sframe_unwind.code.decode.agreement import EXEMPTIONS, Exemption
-from sframe_unwind.code.decode.instruction import Kind
+from sframe_unwind.code.decode.instruction import RESULT, Kind
 from sframe_unwind.code.decode.lifting import Lifter
 from sframe_unwind.code.decode.machines import MACHINES
 from tests.missing import toolchain_needed
@@ -21,8 +21,6 @@ UNKNOWN = {
     },
     "aarch64": {
         "sysl x29, #3, c7, c1, #1": "3d712bd5",
-        "gcsss2 x29": "7d772bd5",
-        "gcspopm x29": "3d772bd5",
         "msr spsel, #0": "bf4000d5",
         "sys #3, c7, c7, #0, x3": "23770bd5",
         "hint #39": "ff2403d5",
@@ -71,3 +69,33 @@ def test_what_a_lifter_does_not_know_ends_the_decoding(raw: str) -> None:
     found = Lifter(MACHINES["amd64"]).instruction(bytes.fromhex(raw), 0)
     assert found.kind is Kind.STOP
     assert not found.size
+
+
+KNOWN: dict[str, dict[str, tuple[str, tuple[int, ...]]]] = {
+    "amd64": {
+        "{vex} vpmadd52luq (%rsi),%ymm1,%ymm3": ("c4e2f5b41e", ()),
+        "{vex} vpmadd52huq %xmm8,%xmm1,%xmm9": ("c442f1b5c8", ()),
+    },
+    "aarch64": {
+        "gcspopm x29": ("3d772bd5", (29,)),
+        "gcsss2 x29": ("7d772bd5", (29,)),
+        "gcspopm": ("3f772bd5", ()),
+        "gcspushm x29": ("1d770bd5", ()),
+        "gcsss1 x29": ("5d770bd5", ()),
+    },
+    "s390x": {
+        "clfebr %r10,5,%f6,0": ("b39c50a6", (10,)),
+        "clgdbr %r14,0,%f0,0": ("b3ad00e0", (14,)),
+    },
+}
+"""Instructions that VEX does not know, and the general registers that they write."""
+
+
+@pytest.mark.parametrize(("machine", "text"), [(machine, text) for machine, known in KNOWN.items() for text in known])
+def test_what_an_instruction_writes_that_vex_does_not_know(machine: str, text: str) -> None:
+    raw, registers = KNOWN[machine][text]
+    found = Lifter(MACHINES[machine]).instruction(bytes.fromhex(raw), 0)
+    assert found.size == len(raw) // 2
+    assert found.is_whole
+    assert tuple(number for number, _ in found.puts if number in MACHINES[machine].general) == registers
+    assert not [place for place, _, _ in found.stores if place != RESULT]

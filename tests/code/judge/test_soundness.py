@@ -88,3 +88,41 @@ def test_every_instruction_of_a_function_that_is_described_is_counted(tmp_path: 
     found = report_on("aarch64", NOT_DECODED, tmp_path)
     assert sum(found.counts[DWARF]) == found.instructions == 3
     assert found.counts[DWARF].unknown == 3
+
+
+ALIGNED = """
+    .text
+    .globl f
+    .type f,%function
+f:  .cfi_startproc
+    push %rbp
+    .cfi_adjust_cfa_offset 8
+    .cfi_offset %rbp,-16
+    mov %rsp,%rbp
+    {register}
+    sub $40,%rsp
+    {offset}
+    and ${mask},%rsp
+    mov %rax,16(%rsp)
+    call g
+    leave
+    .cfi_def_cfa %rsp,8
+    .cfi_restore %rbp
+    ret
+    .cfi_endproc
+    .size f,.-f
+"""
+BY_RBP = {"register": ".cfi_def_cfa_register %rbp", "offset": ""}
+BY_RSP = {"register": "", "offset": ".cfi_adjust_cfa_offset 40"}
+
+
+@pytest.mark.parametrize(
+    ("rules", "mask", "unknown"), [(BY_RSP, -16, 3), (BY_RSP, -8, 0), (BY_RBP, -16, 0), (BY_RBP, -64, 0)]
+)
+def test_a_caller_may_not_have_aligned_its_stack(
+    rules: dict[str, str], mask: int, unknown: int, tmp_path: Path
+) -> None:
+    """Functions of Go call others with a stack that is not aligned to 16 bytes."""
+    found = report_on("amd64", ALIGNED.format(mask=mask, **rules), tmp_path)
+    assert found.findings == ()
+    assert found.counts[DWARF] == (8 - unknown, 0, unknown, 0)

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.arch import BY_NAME
+from sframe_unwind.code.image.not_returning import is_not_returning
 from sframe_unwind.convert.from_code import functions_by_code, known_functions
 from sframe_unwind.elf import opened
-from sframe_unwind.unwind_rule import RegisterRule
+from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 from tests.code.assembled import linked
 
 AMD64 = BY_NAME["amd64"]
@@ -18,11 +19,15 @@ ENTERED, FRAMED, DEEPER = (RegisterRule(AMD64.sp, offset, False) for offset in (
 
 def cfas(source: str, folder: Path) -> list[RegisterRule | None]:
     """Return the CFA before each instruction of the function ``f``; ``None``: it has no row."""
+    return [None if rule is None else rule.cfa for rule in rules(source, folder)]
+
+
+def rules(source: str, folder: Path) -> list[UnwindRule | None]:
+    """Return the rule before each instruction of the function ``f``; ``None``: it has no row."""
     with opened(linked(source, folder)) as binary:
         start = next(symbol.address for symbol in binary.symbols if symbol.name == "f")
         found = {one.start: one for one in functions_by_code(binary, known_functions(binary))}[start]
-    rules = map(found.rule_at, found.instructions)
-    return [None if rule is None else rule.cfa for rule in rules]
+    return list(map(found.rule_at, found.instructions))
 
 
 LEADS_TO_A_TRAP = """
@@ -50,6 +55,70 @@ quits:
 def test_traps_after_calls_that_do_not_return_have_rows(tmp_path: Path) -> None:
     # The second call is never executed; the trap and the jump to it are, if the first call returns after all.
     assert cfas(LEADS_TO_A_TRAP, tmp_path)[-4:] == [FRAMED, FRAMED, None, FRAMED]
+
+
+KEEPS_AN_ADDRESS = """
+    .globl f, callee
+    .type f, @function
+f:  sub $24, %rsp
+    mov %rbp, 16(%rsp)
+    lea 16(%rsp), %rbp
+    mov %rbp, {place}(%rsp)
+    lea {place}(%rsp), %rbp
+    call callee
+    mov (%rbp), %rbp
+    nop
+    mov 16(%rsp), %rbp
+    add $24, %rsp
+    ret
+    .size f, .-f
+    .type callee, @function
+callee:
+    ret
+    .size callee, .-callee
+    """
+
+
+def test_no_callee_gets_an_address_from_below_the_stack_pointer(tmp_path: Path) -> None:
+    after = cfas(KEEPS_AN_ADDRESS.format(place=-16), tmp_path)[6:]
+    assert after == [RegisterRule(AMD64.fp, 48, False), FRAMED, FRAMED, FRAMED, ENTERED]
+
+
+def test_a_callee_may_get_an_address_from_above_the_stack_pointer(tmp_path: Path) -> None:
+    assert None in cfas(KEEPS_AN_ADDRESS.format(place=0), tmp_path)[6:]
+
+
+VFORK = """
+    .globl f
+    .type f, @function
+f:  pop %rdi
+    mov $58, %eax
+    syscall
+    push %rdi
+    ret
+    .size f, .-f
+    """
+
+
+def test_the_child_of_vfork_may_overwrite_the_return_address(tmp_path: Path) -> None:
+    places = [None if rule is None else rule.ra for rule in rules(VFORK, tmp_path)]
+    assert places == [saved_at_cfa(-8), *[RegisterRule(5, 0, False)] * 3, saved_at_cfa(-8)]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_end"),
+    [
+        ("runtime.throw", True),
+        ("runtime.gopanic", True),
+        ("runtime.goPanicIndex", True),
+        ("runtime.panicSliceAcap.abi0", True),
+        ("runtime.panicdivide", True),
+        ("runtime.panicCheck1", False),  # it panics only if it is called by malloc
+        ("runtime.throw.func1", False),
+    ],
+)
+def test_functions_of_go_that_do_not_return(name: str, is_end: bool) -> None:
+    assert is_not_returning(name) == is_end
 
 
 JUMP = """

@@ -20,6 +20,7 @@ from sframe_unwind.elf.cfi import CfiProblem
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind_rule import OUTERMOST, RegisterRule
+from tests.code.assembled import linked
 from tests.hanging import HANG
 from tests.samples.build import build
 from tests.samples.catalogue import ABIS
@@ -311,6 +312,55 @@ def test_the_row_at_a_call_needs_no_register_that_calls_change(tmp_path: Path) -
     row = CodeRows(str(tmp_path / "aligned.so")).at(calls)
     assert row is not None
     assert row.rule.cfa == RegisterRule(6, -8, True)  # the word at rbp - 8
+
+
+ENTERED_WITHIN = """
+        .globl two
+        .type two, @function
+    two:
+        sub $24, %rsp
+        call other
+    within:
+        nop
+        add $24, %rsp
+        ret
+        .size two, .-two
+        .globl one
+        .type one, @function
+    one:
+        {code}
+        ret
+        .size one, .-one
+        .globl other
+        .type other, @function
+    other:
+        ret
+        .size other, .-other
+        .section .note.GNU-stack, "", @progbits
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "has_row"),
+    [
+        ("sub $40, %rsp; call other; jmp within", False),
+        ("sub $40, %rsp; call other; test %eax, %eax; je within; add $40, %rsp", False),
+        ("sub $8, %rsp; call within; add $8, %rsp", False),
+        ("sub $24, %rsp; call other; jmp within", True),
+        ("sub $8, %rsp; call two; add $8, %rsp", True),
+    ],
+)
+def test_code_that_another_function_enters_with_another_frame_has_no_row(
+    code: str, has_row: bool, tmp_path: Path
+) -> None:
+    library = linked(ENTERED_WITHIN.format(code=code), tmp_path)
+    with opened(library) as binary:
+        labels = {symbol.name: symbol.address for symbol in binary.symbols}
+    rows = CodeRows(str(library))
+    row = rows.at(labels["within"])
+    assert (row is not None) == has_row
+    assert row is None or row.rule.cfa == RegisterRule(7, 32, False)
+    assert rows.at(labels["two"]) is not None
 
 
 def test_a_damaged_file_has_a_reason(tmp_path: Path) -> None:

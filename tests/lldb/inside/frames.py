@@ -73,6 +73,33 @@ def reads_of_native_frames(debugger: lldb.SBDebugger, program: dict[str, Any]) -
     return {"read": len(read), "frames": count, "alone": json.loads(alone), "compared": json.loads(compared)}
 
 
+def planned_at_once(debugger: lldb.SBDebugger, program: dict[str, Any]) -> dict[str, Any]:
+    """Return the frames to show of a recursion, and the same if each of them is walked."""
+    from lldb_plugin.frames import frame_plan
+    from lldb_plugin.frames.native import NativeStack
+    from lldb_plugin.plugin import the_plugin
+    from lldb_plugin.process.inlining import Scopes
+
+    inside = Program(debugger)
+    inside.run("sframe mode off")
+    with inside.started(program):
+        session = the_plugin().engine().session
+        process = session.process(inside.target.GetProcess())
+        native = NativeStack(process, inside.thread)
+        plans = []
+        for few in (frame_plan._FEW, 0):
+            frame_plan._FEW = few
+            settings = session.settings._replace(mode="auto")
+            plans.append(frame_plan.plan(process, native, settings, Scopes(inside.target)))
+        at_once, walked = ([_as_text(shown) for shown in one.shown] for one in plans)
+        same_walk = list(plans[0].walked) == list(plans[1].walked)
+        return {"at once": at_once, "walked": walked, "same walk": same_walk, "skips": plans[0].shown.plain() is None}
+
+
+def _as_text(shown: Any) -> str:
+    return str(shown if isinstance(shown, int) else (shown.frame, shown.scope.pc, shown.scope.is_inlined))
+
+
 def calls_for_deep_stack(debugger: lldb.SBDebugger, program: dict[str, Any]) -> dict[str, Any]:
     """Return how often the plugin asks LLDB for frames, registers and memory from a start to a step, and the stack.
 

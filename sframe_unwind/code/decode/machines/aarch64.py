@@ -25,6 +25,7 @@ from sframe_unwind.code.decode.instruction import (
     Kind,
     Store,
 )
+from sframe_unwind.code.decode.machines import jumps
 from sframe_unwind.code.decode.machines.aarch64_shape import displacement
 from sframe_unwind.code.decode.machines.aarch64_vectors import described
 from sframe_unwind.code.decode.machines.base import (
@@ -82,6 +83,11 @@ _CACHES, _TRANSLATIONS = 7, 8
 """Operands of ``sys`` for instructions on caches, and on the translation of addresses."""
 _CACHE_OPERATIONS = frozenset((1, 5, 6, 8, 9, 10, 11, 12, 13, 14))
 """Their second operand: those of ``ic``, ``dc`` and ``at`` that neither store nor concern a guarded control stack."""
+_GUARDED_STACK = {0xD50B7700: False, 0xD50B7740: False, 0xD52B7720: True, 0xD52B7760: True}
+"""``gcspushm``, ``gcsss1``, ``gcspopm``, ``gcsss2`` without their register, and whether they write it.
+
+Their stores are to memory of the guarded control stack, to which no other store is permitted (Arm ARM, D11): no frame
+is there."""
 _HINT = 0xD503201F
 _HARMLESS_HINTS = frozenset((*range(7), *range(16, 21), 22, *range(32, 40, 2)))
 """``nop``, ``yield``, ``wfe``, ``wfi``, ``sev``, ``sevl``, ``dgh``; ``esb`` to ``csdb``; ``clrbhb``; ``bti``."""
@@ -259,6 +265,8 @@ def _system(word: int) -> Instruction | None:
     if word & ~0xFE0 == _HINT:
         hint = word >> 5 & 0x7F
         return writing(4, (16,)) if hint == _CHECKED_FEATURES else None if hint in _HARMLESS_HINTS else _ANYTHING
+    if (has_result := _GUARDED_STACK.get(word & ~0x1F)) is not None:
+        return writing(4, (register,) if has_result and register != _ZERO else (), (ELSEWHERE,))
     if word >> 19 == _SYSTEM:
         is_known = (
             word >> 12 & 0xF == _CACHES and word >> 8 & 0xF in _CACHE_OPERATIONS
@@ -342,6 +350,8 @@ def _machine(arch: Arch) -> Machine:
         comparisons=_SUBTRACTIONS,
         unsigned_comparisons=frozenset(_SUBTRACTIONS),
         describe=_describe,
+        jumps=jumps.aarch64,
+        like=None,
         execute=None,
         unsized_helpers=(),
         helpers={"arm64g_dirtyhelper_": ()},

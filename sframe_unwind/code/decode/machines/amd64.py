@@ -25,6 +25,7 @@ from sframe_unwind.code.decode.instruction import (
     Kind,
     Store,
 )
+from sframe_unwind.code.decode.machines import jumps
 from sframe_unwind.code.decode.machines.amd64_described import (
     LEGACY_PREFIXES,
     RAX,
@@ -35,6 +36,7 @@ from sframe_unwind.code.decode.machines.amd64_described import (
     RSI,
     V0,
     describe,
+    like,
 )
 from sframe_unwind.code.decode.machines.amd64_shape import shape_of
 from sframe_unwind.code.decode.machines.amd64_text import objdump_text, reference
@@ -323,6 +325,8 @@ MACHINE = Machine(
     comparisons=_SUBTRACTIONS,
     unsigned_comparisons=frozenset(_SUBTRACTIONS),
     describe=describe,
+    jumps=jumps.amd64,
+    like=like,
     execute=None,
     unsized_helpers=("amd64g_dirtyhelper_XSAVE", "amd64g_dirtyhelper_SxDT"),
     helpers={

@@ -16,6 +16,7 @@ from sframe_unwind.code.decode.instruction import (
 from sframe_unwind.code.decode.machines.base import (
     STOP,
     Disassembled,
+    Like,
     signed,
     writing,
 )
@@ -53,6 +54,24 @@ _IMPLICIT = re.compile(r"vp?cmp[ei]str|vmaskmov(dqu|ps|pd)|vzero|v?pscatter|tile
 _UNSIZED = re.compile(r"scatter|compress|xsave|fxsave|enqcmd|movdir64b|s[gi]dt")
 
 
+_MULTIPLY_ADD = {0xB4: "vpmadd52luq", 0xB5: "vpmadd52huq"}
+"""The opcodes of AVX-IFMA, with a VEX prefix; ``vfmadd231pd`` has the same prefix and the same operands."""
+_MULTIPLY_ADD_DOUBLES = 0xB8
+_LOADING = frozenset(_MULTIPLY_ADD.values())
+"""Mnemonics of instructions with a VEX prefix that only read their operand in memory."""
+
+
+def like(raw: bytes) -> Like | None:
+    """Return ``vfmadd231pd`` for an instruction of AVX-IFMA: it also reads and writes its first operand.
+
+    Neither VEX nor capstone knows AVX-IFMA (VEX.128.66.0F38.W1 and VEX.256.66.0F38.W1).
+    """
+    if len(raw) < 5 or raw[0] != 0xC4 or raw[1] & 0x1F != 2 or raw[2] & 0x83 != 0x81:
+        return None
+    mnemonic = _MULTIPLY_ADD.get(raw[3])
+    return None if mnemonic is None else Like(mnemonic, raw[:3] + bytes((_MULTIPLY_ADD_DOUBLES,)) + raw[4:])
+
+
 def describe(found: Disassembled) -> Instruction | None:
     """Return the effects of an instruction that VEX does not know: AVX-512, and instructions that few programs use."""
     mnemonic, raw = found.mnemonic, found.raw
@@ -73,7 +92,7 @@ def describe(found: Disassembled) -> Instruction | None:
     if mnemonic == "movdir64b":
         return writing(found.size, (), tuple(((REGISTER, number, 0), 64, ANYTHING) for number in found.registers[0]))
     stores: list[Store] = []
-    for place, known_size, registers in found.memory if _may_store(rest) else ():
+    for place, known_size, registers in found.memory if _may_store(rest) and mnemonic not in _LOADING else ():
         address, size = (place, known_size) if rest[:1] != b"\x62" else _scaled(rest, mnemonic, place, known_size)
         if address is not None and size and not _UNSIZED.search(mnemonic):
             stores.append((address, size, ANYTHING))

@@ -29,6 +29,7 @@ from sframe_unwind.code.decode.instruction import (
 Special = Callable[[bytes], "Instruction | None"]
 Describe = Callable[["Disassembled"], "Instruction | None"]
 Execute = Callable[[bytes, bytes], "Instruction | None"]
+FindLike = Callable[[bytes], "Like | None"]
 FindCondition = Callable[[str, "Sequence[int]"], "tuple[str, int] | None"]
 
 
@@ -58,6 +59,15 @@ class Disassembled(NamedTuple):
     def all_registers(self) -> tuple[int, ...]:
         """The registers of all operands."""
         return tuple(number for operand in self.registers for number in operand)
+
+
+class Like(NamedTuple):
+    """An instruction that capstone does not know, and one with the same operands that it knows."""
+
+    mnemonic: str
+    """Mnemonic of the first one."""
+    raw: bytes
+    """Bytes of the second one, which has the same size."""
 
 
 class Shape(NamedTuple):
@@ -127,6 +137,12 @@ Such a call leaves its return address in another register than the ABI's: ``bras
 
     Capstone's information about written operands is not used: it is wrong for many instructions.
     """
+    jumps: Callable[[bytes], Iterable[tuple[int, int]]]
+    """Yields the offsets in some code of what looks like a direct jump or call, and where it leads."""
+    like: FindLike | None
+    """Returns an instruction with the same operands as the one at the start of some bytes; capstone does not know that.
+
+    The field itself is ``None`` if no such instruction is known."""
     execute: Execute | None
     """``(instruction, target)``: returns the effects of an instruction that executes another one with some bits
     changed; ``None``: any effect except a jump is possible.  The field itself is ``None`` if the machine has no such

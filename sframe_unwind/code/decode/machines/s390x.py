@@ -23,6 +23,7 @@ from sframe_unwind.code.decode.instruction import (
     Instruction,
     Kind,
 )
+from sframe_unwind.code.decode.machines import jumps
 from sframe_unwind.code.decode.machines.base import (
     STOP,
     Disassembled,
@@ -66,6 +67,8 @@ _FLOATING = (0xB3, 0xED, 0xE7)
 """First bytes of instructions on floating-point and vector registers; of their general registers, they
 write the first only."""
 _COMPARING = ("kdb", "keb", "cdb", "ceb", "tceb", "tcdb", "tcxb")
+_TO_ONE_REGISTER = re.compile(r"cl[fg][edx]br$")
+"""Conversions to an unsigned integer, which has one register; others may have a pair."""
 _FROM_FLOATING = ("esdtr", "esxtr", "eedtr", "eextr")
 """Instructions that extract a part of a decimal floating-point number."""
 _HARMLESS = ("tend", "tabort", "ppa", "etnd", "ecag", "pfd", "pfdrl", "niai", "bpp", "bprp")
@@ -82,7 +85,7 @@ def _describe(found: Disassembled) -> Instruction | None:
     written = [*first]
     for number in first:
         if number < _V0:
-            written.append(number | 1)
+            written += [] if _TO_ONE_REGISTER.match(found.mnemonic) else [number | 1]
         elif number < HIGH:  # the other half of 128 bits
             other = _V0 + _FPRS.index(_FPRS[number - _V0] ^ 2)
             written += [other, other + HIGH]
@@ -252,6 +255,8 @@ MACHINE = Machine(
     describe=_describe,
     unsized_helpers=(),
     helpers={"s390x_dirtyhelper_STFLE": (0,), "s390x_dirtyhelper_vec": ()},
+    jumps=jumps.s390x,
+    like=None,
     execute=execute,
     capstone_registers={
         **{name: n for n in range(16) for name in (f"r{n}", str(n))},

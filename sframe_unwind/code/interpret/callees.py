@@ -1,0 +1,120 @@
+"""Changes abstract states by what callees may do: registers that they change, and stores in their callers' frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sframe_unwind.code.decode.instruction import DIRECTION, REST
+from sframe_unwind.code.decode.machines import Machine
+from sframe_unwind.code.interpret.expressions import SCATTERED, ReadConstant
+from sframe_unwind.code.interpret.stack_order import is_above
+from sframe_unwind.code.interpret.state import Frame, State
+from sframe_unwind.code.interpret.stores import Stores, Written
+from sframe_unwind.code.interpret.values import (
+    CFA,
+    CLOBBERED,
+    ENTRY,
+    OTHER,
+    OTHER_BASE,
+    UNKNOWN,
+    UNKNOWN_BASE,
+    Value,
+    is_displaced,
+    number,
+    on_stack,
+    plus,
+)
+
+_WORD = 8
+
+
+class Callees(Stores):
+    """Executes what callees may do.
+
+    :param read_constant: reads literal pools.
+    """
+
+    def __init__(self, machine: Machine, frame: Frame, read_constant: ReadConstant) -> None:
+        super().__init__(machine, frame, read_constant)
+        self._saved = frozenset((*self._leaking, *(ENTRY + number for number in machine.preserved)))
+        self._passing = frozenset((*machine.followed, REST, SCATTERED)) - machine.preserved
+
+    def call(self, state: State, changed: frozenset[int] | None) -> None:
+        """Change a state to the one after a call.
+
+        :param changed: the registers that the callee may change; ``None``: those that the ABI permits.  The stack
+            pointer and the caller's stack stay unchanged, except for the area that the ABI gives to the callee.
+        """
+        preserved, is_tracked = self._machine.preserved, self._frame.is_tracked
+        registers = state.registers
+        self._pass_addresses(state)
+        for register, (base, _) in registers.items():
+            if register == DIRECTION:
+                registers[register] = number(1)
+            elif register in preserved:
+                if changed is not None and register in changed and register != self._frame.sp:
+                    registers[register] = UNKNOWN
+            elif register == self._frame.ra or not is_tracked(base):
+                registers[register] = OTHER
+            elif register != SCATTERED and (changed is None or register in changed):
+                registers[register] = CLOBBERED
+        sp = registers[self._frame.sp]
+        first, end = self._machine.callee_area
+        for slot in state.slots:
+            above = slot[1] - sp[1]
+            if above < 0 or first <= above < end if slot[0] == sp[0] else not is_above(state.tops, slot, sp):
+                state.slots[slot] = self._either(state.slots[slot], OTHER)
+
+    def _pass_addresses(self, state: State) -> None:
+        """Let a callee overwrite the saved registers of which it may get an address, in a register or in memory.
+
+        An address that was computed in a way that is not followed mostly is a number.  Code that aligns its stack keeps
+        the stack pointer that it was entered with: on AMD64, the return address is there, but nobody stores there.
+        """
+        slots = state.slots
+        addresses = list(self._passed(state))
+        self.exposes_frame |= bool(addresses)
+        saved = [slot for slot, held in slots.items() if held[0] in self._saved] if addresses else ()
+        for slot in saved:
+            if any(self._reaches.overlaps(value, _WORD, slot) for value in addresses):
+                slots[slot] = UNKNOWN
+
+    def _passed(self, state: State) -> Iterator[Value]:
+        """Yield the addresses in the frame that a callee may get: in registers, and in the memory to which these point.
+
+        What was allocated by a stack pointer that moved by a variable amount is apart from the rest of the frame.  So
+        an address that is kept in the rest does not reach a callee that only gets addresses of what was allocated.
+        Below the stack pointer is nothing for a callee; before calls of some functions, Go keeps the address of the
+        frame there.
+        """
+        registers, own = state.registers, self._frame.entry_sp
+        values = [value for one, value in registers.items() if value[0] != OTHER_BASE and one in self._passing]
+        base, top = registers[self._frame.sp]
+        left = {slot: held for slot, held in state.slots.items() if slot[0] != base or slot[1] >= top}
+        bases = {base}
+        while values:
+            for value in values:
+                if value != own and (on_stack(value[0]) or self._reaches.is_limited(value)):
+                    yield value
+                    bases.update(one.base for one in self._reaches.of(value) or ())
+                elif self._reaches.is_anywhere(value):
+                    bases.add(UNKNOWN_BASE)
+            are_apart = all(map(_is_apart, bases))
+            readable = [slot for slot in left if not are_apart or slot[0] in bases or not _is_apart(slot[0])]
+            values = [left.pop(slot) for slot in readable]
+
+    def store_in_callee(self, stores: Iterable[Written], state: State) -> None:
+        """Change a state by the stores of a callee above its frame, and through pointers that it gets."""
+        sp = self._frame.sp
+        for register, offset, size in stores:
+            place = plus(
+                state.registers.get(register, OTHER), offset - (self._frame.sp_at_return[1] if register == sp else 0)
+            )
+            for slot in state.slots if on_stack(place[0]) else ():
+                if slot[0] == place[0] and place[1] - _WORD < slot[1] < place[1] + size:
+                    state.slots[slot] = self._either(state.slots[slot], OTHER)
+
+
+def _is_apart(base: int) -> bool:
+    """Return whether a base is that of the frame at a constant distance, or of what a stack pointer allocated."""
+    return base == CFA or is_displaced(base)
