@@ -13,6 +13,7 @@ from lab.drive.building import built
 from lab.drive.debuggers import DEBUGGERS, MODES, WITHOUT
 from lab.drive.programs import named
 from lab.drive.scene import Scene
+from sframe_unwind.debugger.modes import MODES as MODES_OF_THE_PLUGINS
 from tests.tiers import OLDER
 
 TRIES = 4
@@ -30,11 +31,19 @@ SESSIONS = (
 CASES = [
     (debugger, name, modes)
     for debugger, name in SESSIONS
-    for modes in (["+".join(MODES)] if debugger in OLDER else ["auto+always", "off+fallback"])
+    for modes in (["+".join(MODES)] if debugger in OLDER else ["+".join(MODES[1::2]), "+".join(MODES[::2])])
 ]
 """The sessions; in the newest debuggers, each twice, with two of the modes."""
 LARGE = ("mawk-O2", "lua-O2")
 """The interpreters, which take the longest to build and to drive."""
+
+
+def test_sessions_have_all_modes() -> None:
+    assert sorted(MODES) == sorted(MODES_OF_THE_PLUGINS)
+    for debugger, name in SESSIONS:
+        parts = [modes for *session_of, modes in CASES if session_of == [debugger, name]]
+        driven = "+".join(parts).split("+")
+        assert sorted(driven) == sorted(MODES)
 
 
 @pytest.mark.parametrize(("debugger", "name", "modes"), [case for case in CASES if case[1] not in LARGE])
