@@ -48,7 +48,8 @@ class Format(NamedTuple):
 def to_text(listing: Listing, form: Format = Format()) -> list[str]:  # noqa: B008  # it cannot change
     """Return the lines of a listing."""
     style = form.style
-    name = printable(listing.name) or f"({printable(listing.section)})"
+    section = f"({printable(listing.section)})" if listing.section else "??"  # in a process
+    name = printable(listing.name) or section
     found = [f"{style.title}{listing.place} <{name}>, {listing.size} bytes{style.end if style.title else ''}"]
     found += [f"  {title}: {printable(text)}" for title, text in zip(listing.columns, listing.data)]
     return found + _Lines(listing, form).all()

@@ -40,6 +40,14 @@ def test_frame_of_a_caller(debugger: Debugger) -> None:
     assert "plt.c:13   sample_stop(value);" in ours
 
 
+def test_frame_of_a_function_without_a_name(debugger: Debugger) -> None:
+    program = built("sframe_only_stripped", "amd64", 3)
+    text = batch(debugger, *STOPPED, "sframe disassemble", executable=program)
+    shown = re.search(r"^#1  0x[0-9a-f]+ in (.*) \(", text, re.MULTILINE)
+    assert shown is not None
+    assert listing.read(text).function == shown[1] == "??"
+
+
 def test_an_address_before_the_program_runs(debugger: Debugger) -> None:
     """`disas` suffices; there is no arrow, no value and no picture of a frame."""
     program = built("plt", "amd64", 3)
