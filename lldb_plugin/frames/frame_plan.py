@@ -213,7 +213,7 @@ class _Planning:
         return found.outer, next_frame.level + found.rounds * found.length
 
     def _has_native(self, inner: int, outer: int) -> bool:
-        """Return whether LLDB has frames whose SP is in a range, as it may find some callers by itself."""
+        """Return whether LLDB has frames of its own, without SFrame, whose SP is in a range."""
         return any(frame.sp is None or inner <= frame.sp < outer for frame in self._native.frames[1:])
 
 

@@ -16,8 +16,8 @@ from sframe_unwind.unwind_rule import CFA, COMPUTED, UNDEFINED, RegisterRule, Un
 def with_stack_pointer(rule: UnwindRule, sp: RegisterRule, arch: Arch) -> UnwindRule:
     """Return the same rule, with the CFA from which the caller's stack pointer follows.
 
-    On s390x, functions save the stack pointer like other registers, but it also follows from the CFA.  Go's CFI has
-    another CFA there: the stack pointer of the caller itself, as a rule for the stack pointer says.
+    On s390x, functions save the stack pointer like other registers, but it also follows from the CFA.  There,
+    the CFA of Go's CFI is the caller's stack pointer itself, which a rule for the stack pointer shows.
 
     :param rule: the rule with the CFA of the CFI.
     :param sp: the rule for the stack pointer.
