@@ -50,6 +50,15 @@ class Client:
         """Wait for one of some events."""
         return self.await_message(lambda message: message.get("event") in names)
 
+    def output(self) -> dict[str, str]:
+        """Return all output so far, by its category; an adapter sends one line in one event or in several."""
+        texts: dict[str, str] = {}
+        for message in self.messages:
+            if message.get("event") == "output":
+                category = message["body"].get("category", "console")
+                texts[category] = texts.get(category, "") + message["body"]["output"]
+        return texts
+
     def await_message(self, wanted: Callable[[Mapping[str, Any]], bool]) -> dict[str, Any]:
         """Read messages until the wanted one arrives, and return it."""
         while True:

@@ -49,7 +49,7 @@ def look(client: Client, thread: int) -> list[Any]:
 
 
 def session(process: Process, executable: Path, function: str, arguments: Sequence[str] = ()) -> list[str]:
-    """Return an editor's session: everything that it shows, and then all events and errors that it received."""
+    """Return an editor's session: everything that it shows, and then all events, errors and output that it received."""
     client = Client(process)
     client.ask("initialize", adapterID="test", clientID="test", linesStartAt1=True, columnsStartAt1=True)
     client.launch(str(executable), args=list(arguments))
@@ -67,11 +67,12 @@ def session(process: Process, executable: Path, function: str, arguments: Sequen
     told = [
         message
         for message in client.messages
-        if message.get("event") in ("output", "thread", "breakpoint", "continued", "exited", "terminated")
+        if message.get("event") in ("thread", "breakpoint", "continued", "exited", "terminated")
         or message.get("success") is False
     ]
     client.send("disconnect", terminateDebuggee=True)
     # Other threads of the adapter send events, so only their contents can be compared.
+    told += [{category: text} for category, text in client.output().items()]
     texts = [[masked(json.dumps(entry, sort_keys=True)) for entry in entries] for entries in (shown, told)]
     return [*texts[0], *sorted(texts[1])]
 
