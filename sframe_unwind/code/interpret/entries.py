@@ -62,7 +62,9 @@ def interpreted(
 
 def _may_have_other_link(interpreter: Interpreter, function: CodeRange, run: Run) -> bool:
     """Return whether a function may return through another register than the ABI's: it jumps, and has no return."""
-    return run.complete and bool(run.returns_to) and not run.has_return and interpreter.image.plt(function.start) is None
+    return (
+        run.complete and bool(run.returns_to) and not run.has_return and interpreter.image.plt(function.start) is None
+    )
 
 
 def _pushed(interpreter: Interpreter, run: Run) -> int:
