@@ -109,7 +109,7 @@ def test_places(memory: BigMemory) -> None:
     found = [(start, end, place.kind, place.function) for start, end, place in kernel(memory).places]
     assert found == [
         (LOWCORE_LPSWE, LOWCORE_LPSWE + 4, PlaceKind.PARTLY_SAVED, "return_lpswe"),
-        (CALL[SWITCH], CALL[SWITCH] + 7, PlaceKind.STACK_SWITCH, ""),
+        (CALL[SWITCH], CALL[SWITCH] + 8, PlaceKind.STACK_SWITCH, ""),
         (LEAF, LEAF + 71, PlaceKind.LEAF, "psw_idle"),
         (CALL[BEGIN], CALL[BEGIN] + 7, PlaceKind.TASK_START, ""),
         (SYSCALL, SYSCALL + 4, PlaceKind.USER_ENTRY, "system_call"),
