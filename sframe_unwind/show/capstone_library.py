@@ -2,7 +2,8 @@
 
 The package ``capstone`` makes a Python object of each instruction, and its import takes a tenth of a second.  So its
 library is loaded without it, where the layout of the library's structure is known: ``cs_insn`` of capstone 5
-(``capstone.h``).  Elsewhere, the package itself disassembles.
+(``capstone.h``), from which two known instructions must be read as expected.  Elsewhere, the package itself
+disassembles.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 from struct import Struct
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 _VERSION = 5
 """The version of capstone whose constants and structure are known here."""
@@ -38,6 +39,37 @@ The texts are the mnemonic, and the operands with zero bytes up to :data:`_OPERA
 """
 
 
+class _Probe(NamedTuple):
+    """Two instructions of a machine, by which the layout of the structure is checked."""
+
+    code: bytes
+    records: list[Record]
+    """What the library makes of them."""
+    address: int
+
+
+def _probe(code: str, *instructions: tuple[int, str, str]) -> _Probe:
+    """Return the probe of a machine.
+
+    :param code: the bytes of its instructions.
+    :param instructions: size in bytes, mnemonic and operands of each.
+    """
+    address = start = 0x1234_5678_9AB0  # each of its bytes is another one
+    records: list[Record] = []
+    for size, mnemonic, operands in instructions:
+        records.append((address, size, mnemonic.encode() + operands.encode().ljust(_OPERANDS, b"\0")))
+        address += size
+    return _Probe(bytes.fromhex(code), records, start)
+
+
+_PROBES = {
+    "CS_ARCH_ARM64": _probe("e00700f9 c0035fd6", (4, "str", "x0, [sp, #8]"), (4, "ret", "")),
+    "CS_ARCH_X86": _probe("488b442410 c3", (5, "movq", "0x10(%rsp), %rax"), (1, "retq", "")),
+    "CS_ARCH_SYSZ": _probe("e320f0080004 07fe", (6, "lg", "%r2, 8(%r15)"), (2, "br", "%r14")),
+}
+"""By the names of capstone's constants.  That of AMD64 is written in AT&T's syntax."""
+
+
 def split(texts: bytes) -> tuple[str, str]:
     """Return mnemonic and operands."""
     return texts[:-_OPERANDS].decode("ascii"), texts[-_OPERANDS:].partition(b"\0")[0].decode("ascii")
@@ -59,7 +91,10 @@ def decoder(architecture: str, mode: str, att_syntax: bool) -> Decoder | None:
     """
     library = _library()
     if library is not None:
-        return _Library(library, _CONSTANTS[architecture], _CONSTANTS[mode], att_syntax)
+        found = _Library(library, _CONSTANTS[architecture], _CONSTANTS[mode], att_syntax)
+        probe = _PROBES[architecture]
+        if found.records(probe.code, probe.address) == probe.records:
+            return found
     try:
         return _Package(architecture, mode, att_syntax)
     except ImportError:

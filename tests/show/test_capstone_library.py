@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from importlib import import_module
 from pathlib import Path
 
@@ -70,6 +71,18 @@ def test_another_library_is_left_to_the_package(
     assert main(["show", program, "--no-code"]) == 1
     assert capsys.readouterr().out == expected
     assert isinstance(decoder(*MACHINES["amd64"].disassembler, True), capstone_library._Package)
+
+
+@pytest.mark.parametrize("abi", ["amd64", "aarch64", "aarch64_be", "s390x"])
+def test_a_library_with_another_layout_is_left_to_the_package(abi: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    package_needed("capstone")
+    machine = MACHINES[abi]
+    assert isinstance(decoder(*machine.disassembler, machine.att_syntax), capstone_library._Library)
+    for layout in ("=8xQ2xH22x32s160s14x", "=16xQH24x32s160s6x", "=8xQH16x32s160s22x"):
+        # Without the check, other numbers and texts would be taken for the instructions.
+        assert struct.calcsize(layout) == capstone_library._SIZE
+        monkeypatch.setattr(capstone_library, "_RECORDS", struct.Struct(layout).iter_unpack)
+        assert isinstance(decoder(*machine.disassembler, machine.att_syntax), capstone_library._Package)
 
 
 def _not_loaded(path: str) -> None:
