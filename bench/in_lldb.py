@@ -225,7 +225,7 @@ def deep(debugger: lldb.SBDebugger, arguments: str, place: int = 0, least: int =
     :param arguments: those of the program, which overflows its stack without any.
     :param place: address in the program's file of the function at the end of the recursion; 0: it has a symbol.
     :param least: number of frames that the least script gives at that place; 0: there is no such script.
-    :param takes_all: whether the script lets LLDB take all of them at once, as the plugin does in LLDB 22.
+    :param takes_all: whether the script lets LLDB take all of them at each stop, as the plugin must in LLDB 22.
     """
     debugger.SetAsync(False)
     if arguments:
@@ -237,9 +237,11 @@ def deep(debugger: lldb.SBDebugger, arguments: str, place: int = 0, least: int =
     if least:
         _register_recursion(debugger, least)
         if takes_all:
-            debugger.GetSelectedTarget().GetProcess().GetSelectedThread().GetNumFrames()
+            _take_all(debugger)
     if arguments:
         _run(debugger, "thread step-over")
+        if least and takes_all:
+            _take_all(debugger)
     shown = _run(debugger, f"thread backtrace -c {_SHOWN}")
     seconds = time.process_time() - started
     process = debugger.GetSelectedTarget().GetProcess()
@@ -247,6 +249,10 @@ def deep(debugger: lldb.SBDebugger, arguments: str, place: int = 0, least: int =
         raise RuntimeError("the program is not where it was to be, or its frames are not those of the script")
     process.Kill()
     return seconds
+
+
+def _take_all(debugger: lldb.SBDebugger) -> None:
+    debugger.GetSelectedTarget().GetProcess().GetSelectedThread().GetNumFrames()
 
 
 def stops(debugger: lldb.SBDebugger, place: int, count: int, generate: bool) -> tuple[list[float], list[int]]:

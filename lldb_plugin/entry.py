@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lldb
 
+from lldb_plugin.loading import loading
 from lldb_plugin.plugin import class_name, the_plugin
 from sframe_unwind import TYPE_CHECKING
 from sframe_unwind.debugger import commands
@@ -38,7 +39,8 @@ class Entry:
         result: lldb.SBCommandReturnObject,
     ) -> None:
         """Run the command."""
-        the_plugin().commands().run(self.shared, command, context, result)
+        with loading():
+            the_plugin().commands().run(self.shared, command, context, result)
 
 
 CLASSES = {

@@ -10,6 +10,7 @@ import lldb
 from lldb_plugin.lifecycle.commanding import Commanding
 from lldb_plugin.lifecycle.stack_changes import StackChanges
 from lldb_plugin.lifecycle.watching import Watcher
+from lldb_plugin.loading import loading
 from lldb_plugin.version import TAKES_FRAMES, lacks
 from sframe_unwind import TYPE_CHECKING, __version__
 from sframe_unwind.debugger.banner import is_read_by_a_person
@@ -81,7 +82,8 @@ class Plugin:
 
     def _prepare(self, target: lldb.SBTarget, is_new: bool) -> bool:
         """Do what new modules of a target need; see :class:`lldb_plugin.lifecycle.watching.Watcher`."""
-        return self.engine().new_modules.prepare(target, is_new)
+        with loading():
+            return self.engine().new_modules.prepare(target, is_new)
 
 
 _PLUGIN = Plugin()

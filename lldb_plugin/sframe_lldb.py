@@ -20,8 +20,11 @@ _PLACES = list(dict.fromkeys((_HOME, _CORE)))
 # last afterwards, so that no other file there hides a module of LLDB's own Python.
 sys.path[:0] = _PLACES
 try:
-    from lldb_plugin.entry import CLASSES, SFrameStopHook  # noqa: F401
-    from lldb_plugin.plugin import the_plugin
+    from lldb_plugin.loading import loading
+
+    with loading():
+        from lldb_plugin.entry import CLASSES, SFrameStopHook  # noqa: F401
+        from lldb_plugin.plugin import the_plugin
 finally:
     del sys.path[: len(_PLACES)]
     sys.path += _PLACES

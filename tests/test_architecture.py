@@ -60,7 +60,8 @@ NAMES_OF_MACHINES = ("arch", "elf")
 PLUGINS = {
     "gdb_plugin": ("version", "interface", "process", "frames", "lifecycle", "commands", "plugin", "sframe_gdb"),
     "lldb_plugin": (
-        *("version", "interface", "process", "frames", "lifecycle", "commands", "plugin", "entry", "sframe_lldb"),
+        *("version", "loading", "interface", "process", "frames", "lifecycle", "commands", "plugin", "entry"),
+        "sframe_lldb",
     ),
 }
 """Modules and packages of each plugin.  Each imports only those before it."""

@@ -41,8 +41,11 @@ class FrameList(Generic[T]):
             raise IndexError(index)
         number = bisect_right(self._starts, index) - 1
         things, repetition = self._parts[number]
-        rounds, place = divmod(index - self._starts[number], len(things))
-        return things[place] if repetition is None else self._move(things[place], repetition, rounds + 1)
+        place = index - self._starts[number]
+        if repetition is None:
+            return things[place]
+        rounds, place = divmod(place, len(things))
+        return self._move(things[place], repetition, rounds + 1)
 
     def __setitem__(self, index: int, thing: T) -> None:
         """Replace a thing that is in no recursion."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import threading
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import lldb
@@ -22,6 +20,7 @@ from lldb_plugin.frames.scripted_frame import FrameMaker
 from lldb_plugin.frames.strict_plan import NativeStackInPart, StacksDifferError, strict_plan
 from lldb_plugin.interface.telling import Report
 from lldb_plugin.lifecycle.session import Session
+from lldb_plugin.loading import no_collection
 from lldb_plugin.process.inlining import Scopes
 from lldb_plugin.process.process import Process
 from lldb_plugin.version import TAKES_ALL_FRAMES
@@ -65,7 +64,7 @@ class Decisions:
         asker = threading.get_ident()
         self._session.deciding.add(asker)
         try:
-            with _no_collection():
+            with no_collection():
                 return self._decide(thread)
         except NoFramesError:
             pass  # the process runs again
@@ -114,22 +113,6 @@ class Decisions:
         if planned.is_cut:
             self._report(f"this LLDB takes long for deep stacks: bt ends after {_MOST:,} frames, 'sframe bt' does not")
         return Answers(planned.shown, FrameMaker(target, process.arch, self._parser), is_mistaken)
-
-
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Turn the collector of cyclic garbage off within the block.
-
-    A deep stack is tens of thousands of objects without cycles.  They would start the collector again and again, which
-    took a quarter of the time of a decision.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _lldb_agrees(

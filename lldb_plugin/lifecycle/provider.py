@@ -53,9 +53,10 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         """Return the frame at an index; ``None``: the index is after the last frame."""
         if self._shown is None or self._maker is None:
             return index
-        if index >= len(self._shown):
+        try:
+            shown = self._shown[index]
+        except IndexError:
             return None
-        shown = self._shown[index]
         # Made when it is asked for: a stack overflow has 100,000 frames, of which few are looked at.
         return shown if isinstance(shown, int) else self._maker.make(index, *shown)
 

@@ -11,6 +11,7 @@ import lldb
 from lldb_plugin.interface.telling import Report
 from lldb_plugin.lifecycle.invalidate import Invalidation
 from lldb_plugin.lifecycle.session import Session
+from lldb_plugin.loading import no_collection
 from lldb_plugin.version import NUMBERS_FRAMES_ANEW
 
 _FEW = 1_000
@@ -45,7 +46,8 @@ class ShownFrames:
         """
         own = self._session.replaced(thread) if thread.IsValid() else None
         if own is not None and (NUMBERS_FRAMES_ANEW or own.GetSize() > _FEW):
-            thread.GetNumFrames()
+            with no_collection():
+                thread.GetNumFrames()
 
     def forget_frames(self) -> None:
         """Make LLDB ask again for all frames of the targets that have the provider."""

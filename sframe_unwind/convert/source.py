@@ -12,8 +12,8 @@ from sframe_unwind.convert.kinds import CODE, DWARF, DWARF_AND_CODE, ENTRY_CODE,
 from sframe_unwind.convert.report import Named
 from sframe_unwind.elf import SECTION_NAME, ElfBinary
 from sframe_unwind.elf.cfi import EH_FRAME, CfiProblem
-from sframe_unwind.elf.displaced import displacement
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError, SFrameError
+from sframe_unwind.sframe.displaced import displacement
 from sframe_unwind.sframe.listing import Malformed, listed_functions
 from sframe_unwind.sframe.section import highest_version
 from sframe_unwind.translation.description import Description, Loss, of_cfi, of_sframe

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sframe_unwind.elf.displaced import displacement
-from sframe_unwind.errors import SFrameError, counted
+from sframe_unwind.errors import SFrameError
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.findings import Finding
 from sframe_unwind.lint.functions import Described
 from sframe_unwind.lint.subject import Subject
+from sframe_unwind.sframe.displaced import displacement, told
 
 
 def displaced_findings(subject: Subject, functions: Sequence[Described]) -> Iterator[Finding]:
@@ -22,6 +22,4 @@ def displaced_findings(subject: Subject, functions: Sequence[Described]) -> Iter
         return  # such CFI shows nothing
     distance = displacement((function.start for function in functions), ranges)
     if distance:
-        too = f"{counted(abs(distance), 'byte')} too {'low' if distance > 0 else 'high'}"
-        message = f"the section was moved after linking: its functions are {too}, compared with those of the CFI"
-        yield Finding(c.CODE_REWRITTEN, message)
+        yield Finding(c.CODE_REWRITTEN, told(distance))

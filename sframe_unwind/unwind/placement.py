@@ -1,25 +1,22 @@
-"""Recognises SFrame that does not describe the code of its module, because a tool moved the section after linking.
+"""Refuses SFrame that does not describe the code of its module, because a tool moved the section after linking.
 
-The addresses of functions are relative to the section.  A linker that does not know SFrame puts the section before all
-others, and patchelf moves such sections to make room for longer paths.  The functions of the section then begin
-somewhere in the code, and CFI, whose addresses patchelf leaves right, shows it.
+:mod:`sframe_unwind.sframe.displaced` tells it by the starts of the functions in the CFI.  A process can have hundreds
+of modules, so all of these starts are read only if some functions of the section begin inside others of the CFI.
 """
 
 from __future__ import annotations
 
 from typing import Callable, Union
 
+from sframe_unwind.address import Range
 from sframe_unwind.cfi.section import CfiSection
-from sframe_unwind.errors import FormatError, SFrameError, counted
+from sframe_unwind.errors import FormatError, SFrameError
+from sframe_unwind.sframe.displaced import displacement, some_of, told
 from sframe_unwind.sframe.section import Section
 
 Load = Callable[[], Union[Section, None]]
 LoadCfi = Callable[[], Union[CfiSection, None]]
 """These open a section; ``None``: the module has none."""
-_LOOKED_AT = 64
-"""Maximum number of functions that are compared."""
-_STRAY, _FEW = 0.2, 3
-"""Share and number of functions that may begin inside those of the CFI.  In linked files, only parts of a PLT do."""
 
 
 def checked(load: Load, load_cfi: LoadCfi) -> Load:
@@ -35,26 +32,28 @@ def checked(load: Load, load_cfi: LoadCfi) -> Load:
 
 
 def check_placement(section: Section, load_cfi: LoadCfi) -> None:
-    """Check that functions of a section do not begin inside those of the CFI.
+    """Check that the functions of a section are not displaced from those of the CFI.
 
     Only tables that no linker has sorted are looked at: a linker that knows SFrame puts it where no tool moves it.
 
     :param load_cfi: opens the CFI; ``None``: there is none.  CFI that cannot be read tells nothing.
-    :raises FormatError: they do.
+    :raises FormatError: they are displaced.
     """
     starts = [start for table in section.tables if not table.sorted for start in table.extents()[0]]
-    chosen = starts[:: len(starts) // _LOOKED_AT + 1]
     try:
-        cfi = load_cfi() if chosen else None
-        found = [cfi.function_at(start) for start in chosen] if cfi is not None else []
+        cfi = load_cfi() if starts else None
+        distance = 0 if cfi is None or not _are_inside(starts, cfi) else displacement(starts, _ranges(cfi))
     except SFrameError:
         return
-    compared = [(start, function.start) for start, function in zip(chosen, found) if function is not None]
-    stray = [pair for pair in compared if pair[0] != pair[1]]
-    if len(stray) > max(_STRAY * len(compared), _FEW):
-        start, inside = stray[0]
-        many = counted(len(stray), "function begins", "functions begin")
-        raise FormatError(
-            f"the section was moved after linking: {many} inside others of the CFI, the first at {start:#x} inside"
-            f" {inside:#x}"
-        )
+    if distance:
+        raise FormatError(told(distance))
+
+
+def _are_inside(starts: list[int], cfi: CfiSection) -> bool:
+    """Return whether some functions begin inside others of the CFI."""
+    found = ((start, cfi.function_at(start)) for start in some_of(starts))
+    return any(function is not None and function.start != start for start, function in found)
+
+
+def _ranges(cfi: CfiSection) -> list[Range]:
+    return [(start, end) for start, end, _ in cfi.extents()]

@@ -14,7 +14,7 @@ import pytest
 from sframe_unwind import elf
 from tests.expectations import STRIPPED_DEPTH
 from tests.hanging import HANG
-from tests.lldb.debuggers import PLUGIN, find, find_without_provider
+from tests.lldb.debuggers import CHECKOUT, PLUGIN, find, find_without_provider
 from tests.lldb.driver import IMPORT, batch, check, environment, stacks
 from tests.lldb.hearing import telling
 from tests.lldb.terminal import terminal, typed
@@ -38,6 +38,24 @@ def assert_plugged(said: str) -> None:
 
 
 SHOW = ("-o", "target frame-provider list", "-o", "bt")
+
+KEEPS_NONE = "script import sys, time; [time.sleep(0.01) for _ in range(6_000) if not sys.dont_write_bytecode]"
+"""Waits until LLDB's Python keeps no compiled modules: the plugin's thread may be loading some at any time."""
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_compiled_modules_are_kept_if_the_user_wants_that(lldb: str, wanted: bool, tmp_path: Path) -> None:
+    """LLDB turns it off for all modules, whatever the user wants."""
+    for package in ("lldb_plugin", "sframe_unwind"):
+        shutil.copytree(CHECKOUT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    load = f'command script import "{tmp_path}/lldb_plugin/sframe_lldb.py"'
+    keeps = 'script print("keeps", not sys.dont_write_bytecode)'
+    commands = ("-o", "sframe status", "-o", KEEPS_NONE, "-o", keeps)
+    program, refused = str(build("sframe_only")), "" if wanted else "1"
+    said = batch(lldb, "-O", load, *START, *commands, program, PYTHONDONTWRITEBYTECODE=refused)
+    assert "\nkeeps False\n" in said
+    kept = {path.name.partition(".")[0] for path in tmp_path.rglob("*.pyc")}
+    assert {"entry", "engine", "commands", "section"} <= kept if wanted else not kept
 
 
 def test_before_and_after_the_target_and_twice(lldb: str) -> None:

@@ -10,9 +10,9 @@ import pytest
 from sframe_unwind import elf
 from sframe_unwind.convert.kinds import DWARF, SFRAME
 from sframe_unwind.convert.source import read_source
-from sframe_unwind.elf.displaced import displacement
 from sframe_unwind.lint import PROFILES, lint
 from sframe_unwind.lint import catalogue as c
+from sframe_unwind.sframe.displaced import displacement
 from tests.rewriting.moved import moved
 from tests.samples.build import build
 

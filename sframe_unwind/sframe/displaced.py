@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sframe_unwind.address import Range
+from sframe_unwind.errors import counted
 
 _LOOKED_AT = 64
 """Maximum number of functions that are compared."""
@@ -25,8 +26,7 @@ def displacement(starts: Iterable[int], described: Iterable[Range]) -> int:
     :param described: the ranges that the CFI of the file describes.
     :return: 0: they are right, or have no common distance from those of the CFI.
     """
-    ordered = sorted(set(starts))
-    chosen = ordered[:: len(ordered) // _LOOKED_AT + 1]
+    chosen = some_of(starts)
     if len(chosen) < _FEWEST:
         return 0
     right = {start for start, _ in described}
@@ -36,6 +36,18 @@ def displacement(starts: Iterable[int], described: Iterable[Range]) -> int:
             if _is_common(distance, chosen, right, allowed):
                 return distance
     return 0
+
+
+def some_of(starts: Iterable[int]) -> list[int]:
+    """Return those of the starts of functions that are looked at, in order."""
+    ordered = sorted(set(starts))
+    return ordered[:: len(ordered) // _LOOKED_AT + 1]
+
+
+def told(distance: int) -> str:
+    """Return the fact that a section is displaced by a distance, in words."""
+    too = f"{counted(abs(distance), 'byte')} too {'low' if distance > 0 else 'high'}"
+    return f"the section was moved after linking: its functions are {too}, compared with those of the CFI"
 
 
 def _is_common(distance: int, starts: Sequence[int], right: set[int], allowed: int) -> bool:
