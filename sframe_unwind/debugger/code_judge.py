@@ -5,10 +5,10 @@ The extra is imported when the first row is judged, so that it does not slow dow
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Callable, NamedTuple
 
+from sframe_unwind.debugger.processor_time import ProcessorTime
 from sframe_unwind.errors import MemoryReadError, MissingExtraError
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.sframe.constants import PcType
@@ -27,7 +27,7 @@ UNKNOWN = "unknown"
 _MAX_SIZE = 1 << 16
 """Maximum size in bytes of a function that is interpreted while a user waits; this size takes about a second."""
 _SECONDS = 3.0
-"""Time limit for all frames of one command; the remaining frames are not judged."""
+"""Processor time for all frames of one command; the remaining frames are not judged."""
 _MAX_FUNCTIONS = 256
 """Maximum number of functions that are kept between commands: a user steps through few functions."""
 
@@ -53,20 +53,24 @@ class _Range(NamedTuple):
 class CodeJudge:
     """Judges rows for one command.
 
-    :param seconds: time limit; after it, no further row is judged.
+    :param seconds: processor time; when it is used up, no further row is judged.
     """
 
     def __init__(self, seconds: float = _SECONDS) -> None:
-        self._until = time.monotonic() + seconds
+        self._time = ProcessorTime(seconds)
 
     def rows_of(self, process: ProcessCode) -> JudgeRow:
         """Return the function that judges the rows of a process, for ``sframe compare``."""
 
         def judge(pc: int) -> ByCode | None:
-            if time.monotonic() > self._until:
+            from sframe_unwind.code.decode.lifting import check_installed
+
+            if self._time.is_used_up:
                 return None
             try:
-                return _judged(process, pc, of_row=False)
+                check_installed()  # imports it the first time, which would use up a third of the time
+                with self._time.used():
+                    return _judged(process, pc, of_row=False)
             except MissingExtraError:
                 return None
 

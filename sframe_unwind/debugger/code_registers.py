@@ -7,11 +7,11 @@ for which it proves nothing stay unknown.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Optional
 
 from sframe_unwind.debugger.code_judge import ProcessCode, function_at
+from sframe_unwind.debugger.processor_time import ProcessorTime
 from sframe_unwind.errors import MissingExtraError
 from sframe_unwind.report.notation import describe_register_rule
 from sframe_unwind.unwind.code_match import CodeMatch
@@ -25,24 +25,24 @@ are :data:`UNDEFINED` are unknown.  ``None``: all are unknown."""
 _MAX_SIZE = 1 << 14
 """Maximum size of a function in bytes; 99 of 100 are smaller.  A function of this size takes about 0.1 s."""
 _SECONDS = 1.0
-"""Processor time for the functions of one stop; the load of the machine must not decide which registers are known."""
+"""Processor time for the functions of one stop."""
 
 
 class RegisterProver:
     """Finds the registers within a time limit."""
 
     def __init__(self) -> None:
-        self._left = _SECONDS
+        self._time = ProcessorTime(_SECONDS)
         self._is_missing = False
 
     @property
     def is_exhausted(self) -> bool:
         """Whether the time of this stop is used up: unknown registers may be known at the next stop."""
-        return self._left <= 0
+        return self._time.is_used_up
 
     def renew(self) -> None:
         """Begin a new stop."""
-        self._left = _SECONDS
+        self._time = ProcessorTime(_SECONDS)
 
     def others(self, process: ProcessCode, found: Found, pc: int) -> Others:
         """Return the places of the caller's callee-saved registers.
@@ -58,11 +58,8 @@ class RegisterProver:
         except MissingExtraError:
             self._is_missing = True
             return None
-        begun = time.thread_time()
-        try:
+        with self._time.used():
             return proved_registers(process, found, pc)
-        finally:
-            self._left -= time.thread_time() - begun
 
 
 def proved_registers(process: ProcessCode, found: Found, pc: int) -> Others:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from typing import Callable, NamedTuple
 
@@ -10,6 +9,7 @@ from sframe_unwind.address import Range
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.agreement import differences
 from sframe_unwind.debugger.code_judge import ProcessCode, function_at
+from sframe_unwind.debugger.processor_time import ProcessorTime
 from sframe_unwind.errors import MissingExtraError, SFrameError
 from sframe_unwind.report import frame_picture
 from sframe_unwind.report.explain import FrameContext, values
@@ -39,7 +39,7 @@ from sframe_unwind.unwind_rule import UnwindRule
 _MAX_SIZE = 1 << 20
 """Maximum size in bytes of a function that is shown: a terminal shows no more."""
 _SECONDS = 3.0
-"""Time limit for the verdicts of the code; without them, the column is left out from there on."""
+"""Processor time for the verdicts of the code; without them, the column is left out from there on."""
 
 
 class Instruction(NamedTuple):
@@ -149,7 +149,7 @@ class _Rows:
         self._view = view
         self._pc = pc
         self._arch: Arch = process.modules.arch
-        self._until = time.monotonic() + _SECONDS
+        self._time = ProcessorTime(_SECONDS)
         self._has_code = self._installed()
         self.columns = (SFRAME, DWARF, *((CODE,) if self._has_code else ()))
         result = process.modules.results[pc]
@@ -191,7 +191,8 @@ class _Rows:
             if sframe is not None and dwarf is not None:
                 notes = [Note(DIFFERS, difference(what, sframe, dwarf, self._arch)) for what in differs]
         if self._has_code:
-            begins |= self._judged(at, sframe, dwarf, notes)
+            with self._time.used():
+                begins |= self._judged(at, sframe, dwarf, notes)
         source = () if instruction.line is None or instruction.line == self._line else (instruction.line,)
         self._line = instruction.line
         shown = self._values(at, instruction.size, sframe or dwarf or _rule_of_code(self._process, at))
@@ -214,7 +215,7 @@ class _Rows:
         from sframe_unwind.code.judge.proved_cells import proved_cells
 
         found = self._process.modules.results[at]
-        if not isinstance(found, Found) or time.monotonic() > self._until:
+        if not isinstance(found, Found) or self._time.is_used_up:
             return 0
         if isinstance(found.match, CodeMatch):
             return self._take_code(rule_cells(found.rule, self._arch))

@@ -26,7 +26,8 @@ _REFERENCE = re.compile(r"S[0-9A-Z]*_|T[0-9]*_|Dp|s[ZP]")
 """Substitutions, template parameters, and expansions of parameter packs."""
 _FEW = 8
 """Maximum number of references in a name that is demangled in this process: they give at most 1 MB of text."""
-_SECONDS = 1.0
+_SECONDS = 1
+"""Processor time for a name; with the rest of the second that has begun, which the kernel's limit includes."""
 _MEMORY = 256 << 20
 
 
@@ -35,7 +36,7 @@ def demangle(name: str) -> str:
     """Return the demangled name of a function.
 
     The name itself is returned if it is not a mangled name of C++ or Rust, or if demangling it would take more than a
-    second, 256 MB, or 64 KB of text.
+    second or two of processor time, 256 MB, or 64 KB of text.
     """
     if not name.startswith(("_Z", "_R")) or len(name) > _LONGEST:
         return name
@@ -58,7 +59,6 @@ class _Process:
         self._running: subprocess.Popen[bytes] | None = None
 
     def demangle(self, name: str) -> str:
-        import select
         import subprocess
 
         if self._running is None or self._running.poll() is not None:
@@ -69,13 +69,13 @@ class _Process:
         running = self._running
         if running is None or running.stdin is None or running.stdout is None:
             return name
-        with suppress(OSError):  # the process ended: it exceeded its memory
+        with suppress(OSError):  # the process has ended
             running.stdin.write(_line(name))
             running.stdin.flush()
-            if select.select([running.stdout], [], [], _SECONDS)[0]:
-                answer = running.stdout.readline().decode("utf-8", "surrogateescape").rstrip("\n")
-                return answer or name
-        running.kill()
+            answer = running.stdout.readline()
+            if answer.endswith(b"\n"):
+                return answer[:-1].decode("utf-8", "surrogateescape")
+        running.kill()  # it exceeded its memory or its time, and is ending
         running.wait()
         return name
 
@@ -115,12 +115,19 @@ def _demangler() -> Callable[[str], str] | None:
 
 
 def _serve() -> None:
-    """Answer each line of standard input with the demangled name.  Too large an output ends the process."""
+    """Answer each line of standard input with the demangled name.
+
+    Too large an output, or too much work, ends the process.
+    """
     import resource
+    import time
 
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
     translate = _demangler() or str
     for line in sys.stdin.buffer:
+        until = int(time.process_time()) + 1 + _SECONDS
+        resource.setrlimit(resource.RLIMIT_CPU, (until if most == resource.RLIM_INFINITY else min(until, most), most))
         name = line.decode("utf-8", "surrogateescape").rstrip("\n")
         sys.stdout.buffer.write(_line(translate(name)))
         sys.stdout.buffer.flush()

@@ -20,6 +20,7 @@ from sframe_unwind.cli import COMMANDS, main
 from tests.cli.sections import AMD64, elf, small
 from tests.hanging import HANG
 from tests.missing import not_on_this_system
+from tests.waiting import wait_until_idle
 
 TIMEOUT = HANG
 """Time limit for a command, in seconds."""
@@ -200,7 +201,8 @@ def test_interrupt(tmp_path: Path) -> None:
     file = small(tmp_path / "file", 5_000)
     process = subprocess.Popen([*COMMAND, "dump", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
-    process.stdout.readline()  # it is running, and then waits for a reader
+    process.stdout.readline()  # it is running
+    wait_until_idle(process.pid)  # it waits for a reader
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, error) == (130, b"")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.debugger import listing
 from tests.expectations import AGREEMENT
 from tests.faults.sessions import DEBUGGERS, show, show_all
 
@@ -31,7 +32,8 @@ class Fault(NamedTuple):
     """Pattern of the line that the plugin prints without being asked; empty: it prints no line."""
 
 
-TRIED = ("bt", "sframe bt", "sframe compare", "sframe explain", "sframe status", "mode off", "bt", "mode always", "bt")
+ASKED = ("sframe bt", "sframe compare", "sframe explain", "sframe disassemble", "sframe status")
+TRIED = ("bt", *ASKED, "mode off", "bt", "mode always", "bt")
 _COMPLETE = r"  main \("
 
 _UNUSED = "SFrame data not used"
@@ -57,7 +59,7 @@ FAULTS = {
 @pytest.mark.usefixtures("fixed_addresses")
 def test_item_26_the_session_goes_on(program: Path, debugger: str, fault: Fault) -> None:
     shown = show_all(debugger, program, fault.argument, *fault.before, *TRIED, first=fault.first)
-    first, ours, compared, explained, status, _, off, _, again, _ = shown[-len(TRIED) - 1 :]
+    first, ours, compared, explained, disassembled, status, _, off, _, again, _ = shown[-len(TRIED) - 1 :]
     before = tuple(command for command in fault.before if not command.startswith("sframe"))
     native = show(debugger, program, fault.argument, *before, "bt", first=fault.first, plugin=False)[-1]
     assert off == native
@@ -74,6 +76,10 @@ def test_item_26_the_session_goes_on(program: Path, debugger: str, fault: Fault)
     assert re.search(fault.end, ours, re.MULTILINE), ours
     assert re.search(rf"^{AGREEMENT}$|^first difference", compared, re.MULTILINE), compared
     assert explained
+    code = listing.read(disassembled)
+    assert code.function == "sample_stop"
+    assert len(code.arrows) == 1
+    assert code.cfa is not None
     assert "hostile" in status
 
 
