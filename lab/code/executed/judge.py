@@ -121,6 +121,22 @@ within_restoring: pop %rbx; .cfi_adjust_cfa_offset -8; ret
     push %r12; .cfi_adjust_cfa_offset 8; xor %r12d,%r12d
 within_restoring_another: pop %r12; .cfi_adjust_cfa_offset -8; ret
     end helper_is_jumped_into_by_another
+    function helper_copies_rbx; mov %rbx,%rax; ret; end helper_copies_rbx
+    function helper_stores_by_rbx_and_index; and $8,%esi; movq $1,(%rbx,%rsi); ret; end helper_stores_by_rbx_and_index
+    function helper_stores_by_rbp; movq $1,(%rbp); ret; end helper_stores_by_rbp
+    function helper_stores_place_below
+    push %rbx; .cfi_adjust_cfa_offset 8; lea -8(%rsp),%rax; mov %rax,(%rdi); mov (%rdi),%rdx; movq $1,(%rdx)
+    pop %rbx; .cfi_adjust_cfa_offset -8; ret
+    end helper_stores_place_below
+    function helper_stores_place
+    push %rbx; .cfi_adjust_cfa_offset 8; mov %rsp,%rax; mov %rax,(%rdi); mov (%rdi),%rdx; movq $1,(%rdx); pop %rbx
+    .cfi_adjust_cfa_offset -8; ret
+    end helper_stores_place
+    function helper_stores_place_in_a_variable; push %rbx; .cfi_adjust_cfa_offset 8; mov %rsp,place_in_memory(%rip)
+    mov place_in_memory(%rip),%rax; movq $1,(%rax); pop %rbx; .cfi_adjust_cfa_offset -8; ret
+    end helper_stores_place_in_a_variable
+    function helper_lets_the_system_store; push %rbx; .cfi_adjust_cfa_offset 8; mov $201,%eax; mov %rsp,%rdi
+    syscall; pop %rbx; .cfi_adjust_cfa_offset -8; ret; end helper_lets_the_system_store
     function helper_may_leave
     cmp $1,%rdi; je 1f; ret
 1:  mov (%rdi),%rbx; mov 8(%rdi),%rdx; mov 16(%rdi),%rsp; .cfi_undefined %rip; jmp *%rdx
@@ -131,6 +147,8 @@ within_restoring_another: pop %r12; .cfi_adjust_cfa_offset -8; ret
     .data
     .balign 8
 stack_in_memory: .quad 0
+place_in_memory: .quad 0
+address_in_memory: .quad 0
 pointer_to_keeps: .quad helper_keeps
     .text
 """,

@@ -149,3 +149,12 @@ def jumps(instruction: Instruction) -> Iterator[int]:
     if instruction.kind is Kind.JUMP and instruction.target is not None:
         targets.append(instruction.target)
     yield from (target[1] for target in targets if target[0] == PC_RELATIVE)
+
+
+def targets(instruction: Instruction) -> Iterator[int | None]:
+    """Yield the distances in bytes by which an instruction jumps or calls; ``None``: a distance is not constant."""
+    expressions = [leaving.target for leaving in instruction.exits]
+    if instruction.kind in (Kind.CALL, Kind.JUMP):
+        expressions.append(instruction.target or ())
+    for expression in expressions:
+        yield expression[1] if expression[:1] == (PC_RELATIVE,) else None

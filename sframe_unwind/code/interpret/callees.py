@@ -13,7 +13,6 @@ from sframe_unwind.code.interpret.stores import Stores, Written
 from sframe_unwind.code.interpret.values import (
     CFA,
     CLOBBERED,
-    ENTRY,
     OTHER,
     OTHER_BASE,
     UNKNOWN,
@@ -22,7 +21,6 @@ from sframe_unwind.code.interpret.values import (
     is_displaced,
     number,
     on_stack,
-    plus,
 )
 
 _WORD = 8
@@ -36,18 +34,18 @@ class Callees(Stores):
 
     def __init__(self, machine: Machine, frame: Frame, read_constant: ReadConstant) -> None:
         super().__init__(machine, frame, read_constant)
-        self._saved = frozenset((*self._leaking, *(ENTRY + number for number in machine.preserved)))
         self._passing = frozenset((*machine.followed, REST, SCATTERED)) - machine.preserved
 
-    def call(self, state: State, changed: frozenset[int] | None) -> None:
+    def call(self, state: State, changed: frozenset[int] | None, inherited: frozenset[int] = frozenset()) -> None:
         """Change a state to the one after a call.
 
         :param changed: the registers that the callee may change; ``None``: those that the ABI permits.  The stack
             pointer and the caller's stack stay unchanged, except for the area that the ABI gives to the callee.
+        :param inherited: the registers that it uses as arguments besides those of the ABI.
         """
         preserved, is_tracked = self._machine.preserved, self._frame.is_tracked
         registers = state.registers
-        self._pass_addresses(state)
+        self._pass_addresses(state, self._passing | inherited, self._frame.entry_sp)
         for register, value in registers.items():
             if value is OTHER and changed is None and register != DIRECTION:
                 continue  # most registers after a function's first calls
@@ -68,21 +66,30 @@ class Callees(Stores):
             if above < 0 or first <= above < end if slot[0] == sp[0] else not is_above(state.tops, slot, sp):
                 state.slots[slot] = self._either(state.slots[slot], OTHER)
 
-    def _pass_addresses(self, state: State) -> None:
+    def system_call(self, state: State) -> None:
+        """Change a state to the one after a system call, which may store through its arguments."""
+        self._pass_addresses(state, frozenset((*self._machine.system_call_arguments, SCATTERED)))
+        for register in self._machine.system_call_results:
+            state.registers[register] = UNKNOWN
+
+    def _pass_addresses(self, state: State, passing: frozenset[int], own: Value | None = None) -> None:
         """Let a callee overwrite the saved registers of which it may get an address, in a register or in memory.
 
         An address that was computed in a way that is not followed mostly is a number.  Code that aligns its stack keeps
         the stack pointer that it was entered with: on AMD64, the return address is there, but nobody stores there.
+
+        :param passing: the registers that the callee gets.
+        :param own: an address through which it does not store.
         """
         slots = state.slots
-        addresses = list(self._passed(state))
+        addresses = list(self._passed(state, passing, own))
         self.exposes_frame |= bool(addresses)
-        saved = [slot for slot, held in slots.items() if held[0] in self._saved] if addresses else ()
+        saved = [slot for slot, held in slots.items() if self._frame.is_saved(held)] if addresses else ()
         for slot in saved:
             if any(self._reaches.overlaps(value, _WORD, slot) for value in addresses):
-                slots[slot] = UNKNOWN
+                slots[slot] = self._either(slots[slot], OTHER)
 
-    def _passed(self, state: State) -> Iterator[Value]:
+    def _passed(self, state: State, passing: frozenset[int], own: Value | None) -> Iterator[Value]:
         """Yield the addresses in the frame that a callee may get: in registers, and in the memory to which these point.
 
         What was allocated by a stack pointer that moved by a variable amount is apart from the rest of the frame.  So
@@ -90,8 +97,8 @@ class Callees(Stores):
         Below the stack pointer is nothing for a callee; before calls of some functions, Go keeps the address of the
         frame there.
         """
-        registers, own = state.registers, self._frame.entry_sp
-        values = [value for one, value in registers.items() if value[0] != OTHER_BASE and one in self._passing]
+        registers = state.registers
+        values = [value for one, value in registers.items() if value[0] != OTHER_BASE and one in passing]
         base, top = registers[self._frame.sp]
         left = {slot: held for slot, held in state.slots.items() if slot[0] != base or slot[1] >= top}
         bases = {base}
@@ -106,15 +113,29 @@ class Callees(Stores):
             readable = [slot for slot in left if not are_apart or slot[0] in bases or not _is_apart(slot[0])]
             values = [left.pop(slot) for slot in readable]
 
+    def holding(self, registers: Iterable[int], state: State) -> Iterator[int]:
+        """Yield those of some registers that may hold an address in the frame."""
+        yield from (one for one in registers if self._may_be_address(state.registers.get(one, OTHER)))
+
+    def pointed(self, value: Value, state: State) -> Iterator[int | None]:
+        """Yield the distances in bytes of slots from a place to which a value may point; ``None``: any distance."""
+        reach = self._reaches.of(value)
+        if reach is None and state.slots:
+            yield None
+        for one in reach or ():
+            for (base, offset), held in state.slots.items():
+                if base == one.base and (on_stack(value[0]) or self._frame.is_saved(held)):
+                    yield from {offset - one.first, offset - one.last}
+
     def store_in_callee(self, stores: Iterable[Written], state: State) -> None:
         """Change a state by the stores of a callee above its frame, and through pointers that it gets."""
         sp = self._frame.sp
         for register, offset, size in stores:
-            place = plus(
+            place = self._plus(
                 state.registers.get(register, OTHER), offset - (self._frame.sp_at_return[1] if register == sp else 0)
             )
-            for slot in state.slots if on_stack(place[0]) else ():
-                if slot[0] == place[0] and place[1] - _WORD < slot[1] < place[1] + size:
+            for slot in state.slots if self._may_be_address(place) else ():
+                if self._reaches.overlaps(place, size, slot):
                     state.slots[slot] = self._either(state.slots[slot], OTHER)
 
 

@@ -13,7 +13,7 @@ from sframe_unwind.code.interpret.ends import Ends
 from sframe_unwind.code.interpret.program import Program
 from sframe_unwind.code.interpret.run import Passed
 from sframe_unwind.code.interpret.state import State
-from sframe_unwind.code.interpret.values import NUMBER, OTHER, UNKNOWN, on_stack, plus
+from sframe_unwind.code.interpret.values import NUMBER, OTHER, UNKNOWN, plus
 
 _MASK = (1 << 64) - 1
 _REACH_OF_CALLEE = 1 << 16
@@ -74,10 +74,13 @@ class Calls:
         changed = None
         if self._effects is not None and called is not None and not is_end:
             changed = self._effects.changed(called)
+        inherited: frozenset[int] = frozenset()
         if called is not None:
             self.passed.update(self._pointers(called, state))
             self._evaluator.store_in_callee(self._all.storing.get(called, ()), state)
-        self._evaluator.call(state, changed)
+            preserved = self._evaluator.holding(self._all.machine.preserved - {self._frame.sp}, state)
+            inherited = frozenset(one for one in preserved if self._all.inherited.reads(called, one))
+        self._evaluator.call(state, changed, inherited)
         if called in self._all.changing_fp:
             state.registers[self._frame.fp] = UNKNOWN
         if called in self._all.moving_sp:
@@ -101,13 +104,11 @@ class Calls:
 
     def _pointers(self, called: int, state: State) -> Iterator[Passed]:
         """Yield the pointers in registers by which the callee may overwrite a slot whose value is known."""
-        sp, registers = self._frame.sp, state.registers
-        for number in self._all.machine.general:
-            value = registers.get(number, OTHER)
-            if value is not OTHER and number != sp and on_stack(value[0]):
-                for base, offset in state.slots:
-                    if base == value[0] and abs(offset - value[1]) <= _REACH_OF_CALLEE:
-                        yield Passed(called, number, offset - value[1])
+        for number in self._evaluator.holding(self._all.machine.general, state):
+            if number != self._frame.sp:
+                for distance in self._evaluator.pointed(state.registers[number], state):
+                    if distance is None or abs(distance) <= _REACH_OF_CALLEE:
+                        yield Passed(called, number, distance)
 
     def _with_other_link(self, pc: int, address: int | None, instruction: Instruction, state: State) -> Way:
         """Follow a call that leaves its return address in another register than the ABI's; return where it leads.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Callable
 
-from sframe_unwind.code.decode.instruction import PC_RELATIVE, Instruction, Kind
+from sframe_unwind.code.decode.instruction import Instruction, Kind, targets
 from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.image.code_image import CodeImage
 from sframe_unwind.code.image.ranges import CodeRange, CodeRanges
@@ -98,10 +98,10 @@ class Effects:
             if pc in found or not function.start <= pc < function.end:
                 continue
             instruction = every.get(pc)
-            if instruction is None or (instruction.kind is Kind.JUMP and None in _targets(instruction)):
+            if instruction is None or (instruction.kind is Kind.JUMP and None in targets(instruction)):
                 return every
             found[pc] = instruction
-            waiting += [pc + target for target in _targets(instruction) if target is not None]
+            waiting += [pc + target for target in targets(instruction) if target is not None]
             if instruction.kind not in (Kind.JUMP, Kind.RETURN):
                 waiting.append(pc + instruction.size)
         return {pc: instruction for pc, instruction in every.items() if pc in found}
@@ -123,17 +123,8 @@ class Effects:
         ``None`` stands for an address that is not known, or not in the file.
         """
         for pc, instruction in instructions.items():
-            for target in _targets(instruction):
+            for target in targets(instruction):
                 if target is None or self._image.external_call(pc, instruction.size) is not None:
                     yield None, False
                 elif not function.start <= pc + target < function.end:
                     yield pc + target, instruction.kind is not Kind.CALL and pc + target in self.parts
-
-
-def _targets(instruction: Instruction) -> Iterator[int | None]:
-    """Yield the distances in bytes by which an instruction jumps or calls; ``None``: a distance is not constant."""
-    expressions = [leaving.target for leaving in instruction.exits]
-    if instruction.kind in (Kind.CALL, Kind.JUMP):
-        expressions.append(instruction.target or ())
-    for expression in expressions:
-        yield expression[1] if expression[:1] == (PC_RELATIVE,) else None

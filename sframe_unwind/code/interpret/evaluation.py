@@ -141,6 +141,8 @@ class Evaluator(Callees):
         fresh = displaced(pc) if value[0] in (STACK_BASE, OTHER_BASE) else lost(pc)
         bounds, reaches = self._bounds, self._reaches
         top = OTHER if value == OTHER else bounds.of(value)  # outside of the frame: at or below no address in it
+        if top is None:
+            reaches.unbounded.add(fresh[0])
         for register, known in list(state.registers.items()):
             state.registers[register] = bounds.without(fresh[0], reaches.without(fresh[0], known))
         for slot, known in list(state.slots.items()):
@@ -150,11 +152,6 @@ class Evaluator(Callees):
                 state.slots[slot] = bounds.without(fresh[0], reaches.without(fresh[0], known))
         state.moved, state.tops = True, with_top(state.tops, fresh[0], top)
         return fresh
-
-    def system_call(self, state: State) -> None:
-        """Change a state to the one after a system call."""
-        for register in self._machine.system_call_results:
-            state.registers[register] = UNKNOWN
 
     def move_sp(self, by: int | None, state: State, pc: int) -> None:
         """Move the stack pointer up; ``None``: it becomes unknown."""

@@ -242,10 +242,13 @@ class Expressions:
                 return number(found - (1 << 8 * size) if signed and found >> (8 * size - 1) else found)
         if base in (UNKNOWN_BASE, STACK_BASE) and size == _WORD:
             held = self._frame.merge(UNKNOWN, state.registers.get(SCATTERED, UNKNOWN))
-            for value in self._reaches.may_load(address, state.slots, self._leaking) if has_reach(address) else ():
+            for value in self._may_load(address, state) if has_reach(address) else ():
                 held = self._reaches.merged(UNKNOWN_BASE, held, value)
             return held
         return _outside(size, state)
+
+    def _may_load(self, address: Value, state: State) -> list[Value]:
+        return self._reaches.may_load(address, state.slots, self._frame.is_saved)
 
     def _absent(self, address: Value, state: State) -> Value:
         """Return what a word on the stack may be that is no slot."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sframe_unwind.code.decode.instruction import Instruction, Kind
-from sframe_unwind.code.image.jump_tables import Entry, Targets
+from sframe_unwind.code.image.jump_tables import Entry
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.code.interpret.blocks import Blocks, Budget, GivenUp
 from sframe_unwind.code.interpret.calls import Calls
@@ -13,8 +13,9 @@ from sframe_unwind.code.interpret.conditions import BOUND
 from sframe_unwind.code.interpret.effects import Effects
 from sframe_unwind.code.interpret.elsewhere import Elsewhere
 from sframe_unwind.code.interpret.ends import Ends
+from sframe_unwind.code.interpret.lost_jumps import LostJumps
 from sframe_unwind.code.interpret.program import Program
-from sframe_unwind.code.interpret.run import Prover, Run, address_of
+from sframe_unwind.code.interpret.run import Prover, address_of
 from sframe_unwind.code.interpret.state import State
 from sframe_unwind.code.interpret.table_jumps import TableJump, TableJumps
 from sframe_unwind.code.interpret.values import JUMP_ENTRY, NUMBER, OTHER, UNKNOWN
@@ -43,7 +44,7 @@ class Settings(NamedTuple):
 
 
 class Flow:
-    """One attempt to interpret a function.
+    """The paths of one function, as far as they are certain.
 
     :param found: the facts that earlier attempts found; this attempt adds to them.
     """
@@ -64,108 +65,19 @@ class Flow:
         self._tables = TableJumps(program, function, found.tables, budget)
         self._elsewhere = Elsewhere(program, function)
         self._later: list[tuple[int, State]] = []
-        self._unresolved: list[State] = []
+        self._lost = LostJumps(program, self._sweep)
         self._is_local = True
         self._is_lost = False
         self._proved: dict[int, int] = {}
-        self._listed: set[int] = set()
 
     @property
     def _is_certain(self) -> bool:
         """Whether the code that is executed is certain."""
         return self._blocks.settled is None
 
-    def run(self, entries: dict[int, State]) -> Run:
-        """Interpret the function.
-
-        :param entries: the states in which it is entered, by address.
-        :raises Restart: it has to be interpreted again, with the facts that were found.
-        :raises GivenUp: it takes too long.
-        """
-        for address, state in entries.items():
-            self._blocks.join(address, state)
-        self._drain()
-        if self._later:
-            self._follow_traps()
-        self._tables.check()
-        self._blocks.settle()
-        guessed = set(self._blocks.guessed)
-        self._follow_tables()
-        listed = set() if self._is_lost else self._blocks.guessed - guessed
-        self._guess()
-        returns = self._ends.returns
-        for address, state in self._calls.after_ends.items():
-            self._follow_guess(address, state)
-        self._ends.returns = returns
-        if listed:
-            # Nothing else is known to lead to code after an address that is not reached: it may be another function's.
-            reached = range(self._function.start, self._sweep.first_without(self._blocks.visited))
-            self._listed = {block for block in listed if address_of(block) in reached}
-        return self.result(complete=True)
-
-    def result(self, complete: bool) -> Run:
-        """Return the result.
-
-        :param complete: ``False``: the function was given up.
-        """
-        blocks, ends, calls = self._blocks, self._ends, self._calls
-        return Run(
-            states=blocks.states,
-            sources=blocks.sources,
-            guessed=blocks.guessed,
-            listed=self._listed,
-            continued=self._elsewhere.continued,
-            called=calls.called,
-            returns=ends.returns or not complete,
-            changes_fp=ends.changes_fp,
-            returns_to=frozenset(ends.returns_to),
-            replaces_return=ends.replaces_return,
-            rests_on_call=self._evaluator.rests_on_call,
-            is_local=self._is_local and not calls.catches and not self._evaluator.has_read,
-            stack_pointers_at_end=frozenset(ends.stack_pointers_at_end),
-            stack_pointers_at_return=frozenset(ends.stack_pointers_at_return),
-            has_return=ends.has_return,
-            presumes=blocks.presumes or bool(self._found.dead),
-            complete=complete,
-            certain=complete and not self._unresolved and self._tables.are_certain,
-            meets=blocks.meets,
-            apart=blocks.ways is not None,
-            # After giving up, some changed states have not been followed any more.
-            proved=self._proved if complete else {},
-            ends_as_entered=complete and ends.as_entered,
-            restored=ends.restored(self._evaluator.exposes_frame),
-            stores=frozenset(self._evaluator.written),
-            passed=frozenset(calls.passed),
-        )
-
     def _drain(self) -> None:
         while (block := self._blocks.next()) is not None:
             self._block(block, self._blocks.states[block].copy())
-
-    def _follow_traps(self) -> None:
-        """Follow the code after traps if nothing else leads there.
-
-        The handler of a trap may continue there, or not: for Xen's emulation, letters follow a trap.
-        """
-        certain = frozenset(self._blocks.visited)
-        while self._later:
-            address, state = self._later.pop()
-            if address not in self._blocks.visited and self._function.start <= address < self._function.end:
-                self._blocks.join(address, state)
-                self._drain()
-        self._blocks.guessed.update(block for block in self._blocks.states if address_of(block) not in certain)
-
-    def _guess(self) -> None:
-        """Follow jumps with unknown targets to code to which nothing else leads."""
-        if not self._unresolved:
-            return
-        state = self._unresolved[0].copy()
-        for other in self._unresolved[1:]:
-            self._frame.join(state, other, 0)
-        for address in self._sweep.after_jumps():
-            if address not in self._blocks.visited:
-                self._blocks.join(address, state)
-                self._drain()
 
     def _block(self, block: int, state: State) -> None:
         """Interpret from the start of a block to a jump, or to the start of another block."""
@@ -217,8 +129,12 @@ class Flow:
             after = self._evaluator.apply_until(leaving, instruction, state, pc)
             target = self._evaluator.value(leaving.target, state, pc)
             elsewhere = target[0] != NUMBER or self._image.external_call(pc, instruction.size) is not None
-            if self._evaluator.holds(leaving.condition, state, after, pc) and not elsewhere:
+            if not self._evaluator.holds(leaving.condition, state, after, pc):
+                continue
+            if not elsewhere:
                 self._flow(target[1] & _MASK, after)
+            elif target[0] != NUMBER and target != self._frame.return_address and self._is_certain:
+                self._lost.leave(after)
         kind = instruction.kind
         if kind is Kind.NEXT:
             return self._evaluator.pass_on(instruction, state, pc)
@@ -241,11 +157,16 @@ class Flow:
             self._ends.leave(state, self._is_certain)
             self._ends.has_return |= self._is_certain
             to = UNKNOWN if instruction.target is None else self._evaluator.value(instruction.target, state, pc)
-            # Without a caller, as after a jump that cannot be taken, nothing is learned about the caller's state.
-            if self._is_certain and to != OTHER:
+            if self._is_certain:
                 after = state.copy()
                 self._evaluator.apply(instruction, after, pc)
-                self._ends.pass_to_caller(state, after)
+                # Without a caller, as after a jump that cannot be taken, nothing is learned about the caller's state.
+                if to != OTHER:
+                    self._ends.pass_to_caller(state, after)
+                if to[0] == NUMBER:
+                    self._flow(to[1] & _MASK, after)
+                elif to != self._frame.return_address:
+                    self._lost.leave(after)
             self._ends.return_to(to, self._evaluator.has_replaced)
         elif kind is Kind.TRAP:
             self._later.append((pc + instruction.size, state))
@@ -267,6 +188,8 @@ class Flow:
             self._jump_by_table(pc, self._evaluator.entries[target[1]], state)
         else:
             self._ends.leave(state, self._is_certain, target)
+            if self._is_certain:
+                self._lost.leave(state)
             plt = self._image.plt(pc)
             if plt is not None and plt.first <= pc and pc + instruction.size < self._function.end:
                 # Until the function is bound, the table of addresses leads back to after the jump.
@@ -286,39 +209,11 @@ class Flow:
             for target in found.addresses:
                 self._flow(target, state)
 
-    def _follow_tables(self) -> None:
-        """Follow jumps by tables as if their tables were longer, to code that is not certain otherwise.
-
-        The number of entries is taken from the last comparison, which need not be that of the index.  Compilers may
-        also know the values that an index can have, and leave the comparison out.
-        """
-        done: set[int] = set()
-        while left := self._tables.jumps.keys() - done:
-            pc = min(left)
-            done.add(pc)
-            jump = self._tables.jumps[pc]
-            if not jump.targets.certain:
-                self._follow(jump, jump.targets)
-            if jump.values is not None:
-                self._follow(jump, self._tables.targets(jump.entry, None))
-
-    def _follow(self, jump: TableJump, found: Targets) -> None:
-        """Follow a jump to its targets, except those in certain code; the states of several jumps are joined."""
-        for target in found.addresses:
-            self._follow_guess(target, jump.state, joins=True)
-
-    def _follow_guess(self, target: int, state: State, joins: bool = False) -> None:
-        """Follow guessed code, if it has not been visited or the states are to be joined."""
-        if joins or target not in self._blocks.visited:
-            self._blocks.current = None
-            self._flow(target, state)
-            self._drain()
-
     def _lose(self, state: State) -> None:
         """Record a jump to unknown targets."""
         self._ends.returns = self._is_lost = True
         if self._is_certain:
-            self._unresolved.append(state.copy())
+            self._lost.unresolved.append(state.copy())
 
     def _flow(self, target: int, state: State, after_call: bool = False) -> None:
         """Follow a jump, with a state that may be changed later."""

@@ -9,9 +9,10 @@ from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.image.code_image import CodeImage
 from sframe_unwind.code.image.exception_tables import LandingPads
 from sframe_unwind.code.image.ranges import CodeRange, CodeRanges
+from sframe_unwind.code.interpret.attempt import Attempt
 from sframe_unwind.code.interpret.blocks import Budget, GivenUp, Restart
 from sframe_unwind.code.interpret.effects import Effects
-from sframe_unwind.code.interpret.flow import Flow, Found, Settings
+from sframe_unwind.code.interpret.flow import Found, Settings
 from sframe_unwind.code.interpret.program import Program
 from sframe_unwind.code.interpret.run import Prover, Run
 from sframe_unwind.code.interpret.state import State
@@ -58,7 +59,7 @@ class Interpreter(Program):
                 max_steps=self._max_steps,
                 tracked=preserved,
             )
-            self._tracking.sweeps = self.sweeps
+            self._tracking.sweeps, self._tracking.inherited = self.sweeps, self.inherited
             self._tracking.not_returning = self.not_returning  # what is learned later, too
             self._tracking.moving_sp, self._tracking.coming_back = self.moving_sp, self.coming_back
         self._tracking.unentered = self.unentered
@@ -89,11 +90,11 @@ class Interpreter(Program):
         budget = Budget(max(_MIN_STEPS, min(_STEPS_PER_INSTRUCTION * count, self._max_steps)))
         found, settings = Found(set(), set()), Settings(self.effects if through_calls else None, apart, prover)
         for _ in range(_MAX_RESTARTS):
-            flow = Flow(self, function, found, budget, settings)
+            attempt = Attempt(self, function, found, budget, settings)
             try:
-                return flow.run(entries)
+                return attempt.run(entries)
             except Restart:
                 continue
             except GivenUp:
                 break
-        return flow.result(complete=False)
+        return attempt.result(complete=False)

@@ -10,6 +10,7 @@ from sframe_unwind.code.image.code_image import CodeImage
 from sframe_unwind.code.image.exception_tables import LandingPads
 from sframe_unwind.code.image.ranges import CodeRange, CodeRanges, Starts
 from sframe_unwind.code.interpret.evaluation import Evaluator
+from sframe_unwind.code.interpret.inherited import Inherited
 from sframe_unwind.code.interpret.state import Frame
 from sframe_unwind.code.interpret.stores import Written
 from sframe_unwind.code.interpret.sweep import Sweep, Sweeps
@@ -45,6 +46,7 @@ class Program:
         self.sweeps = Sweeps(image, lifter)
         self._last: Sweep | None = None
         """The function that was asked for last: most addresses are in the same one as the address before."""
+        self.inherited = Inherited(image, machine, ranges, self.sweeps)
         self.not_returning = set(image.not_returning)
         self.changing_fp: set[int] = set()
         """Starts of functions that return with another frame pointer than at their entry."""

@@ -7,8 +7,8 @@ pointer that moves by the same distance in each round of a loop is assumed to st
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Callable, NamedTuple
 
 from sframe_unwind.code.interpret.values import (
     ALTERED_BASE,
@@ -55,6 +55,8 @@ class Range(NamedTuple):
 
 
 Reach = tuple[Range, ...]
+IsSaved = Callable[[Value], bool]
+"""Returns whether a value in a slot is that of a saved register."""
 NOTHING: Reach = ()
 """No address in the frame, as far as is known."""
 EVERYWHERE = 1
@@ -72,6 +74,8 @@ class Reaches:
         self._shifted: dict[int, tuple[Value, int]] = {}
         """The addresses that were shifted right, and by how many bits, by the number of the result's reach."""
         self._shifts: dict[tuple[Value, int], int] = {}
+        self.unbounded: set[int] = set()
+        """The bases that name stack pointers of which it is not known that something was allocated by them."""
 
     def of(self, value: Value) -> Reach | None:
         """Return the ranges in which an address may lie; ``None``: anywhere in the frame."""
@@ -192,82 +196,73 @@ class Reaches:
         moved = (one._replace(base=known[0]).moved(known[1], known[1]) if one.base == base else one for one in reach)
         return with_top_number(self.with_reach(value[0], tuple(sorted(moved))), top_number(value))
 
-    def overlaps(self, value: Value, size: int, slot: Value) -> bool:
+    def overlaps(self, value: Value, size: int, slot: Slot) -> bool:
         """Return whether a store of so many bytes at an address may overwrite a slot.
 
-        An address by a stack pointer that moved by a variable amount is assumed to stay in what was allocated.
+        An address by a stack pointer that moved down by a variable amount is assumed to stay in what was allocated.
         """
         reach = self.of(value)
-        if reach is None:
-            return True
-        return any(one.base == slot[0] and one.first - _WORD < slot[1] < one.last + size for one in reach)
+        return reach is None or any(self._overlaps(one, size, slot) for one in reach)
 
-    def overwritten(self, value: Value, size: int, slots: Mapping[Slot, Value], saved: Collection[int]) -> list[Slot]:
+    def _overlaps(self, one: Range, size: int, slot: Slot) -> bool:
+        """Return whether so many bytes at some address in a range may overlap a slot."""
+        return one.base in self.unbounded if one.base != slot[0] else one.first - _WORD < slot[1] < one.last + size
+
+    def overwritten(self, value: Value, size: int, slots: Mapping[Slot, Value], is_saved: IsSaved) -> list[Slot]:
         """Return the slots that a store of so many bytes at an address may overwrite.
 
         By an index that is added to the address of a saved register, also those of the saved registers next to it.
-
-        :param saved: the bases of the values of saved registers.
         """
         found = [slot for slot in slots if self.overlaps(value, size, slot)]
         if not any(one.by_index for one in self.of(value) or ()):
             return found
-        waiting = [slot for slot in found if slots[slot][0] in saved]
+        waiting = [slot for slot in found if is_saved(slots[slot])]
         while waiting:
             base, offset = waiting.pop()
             beside = [slot for slot in ((base, offset - _WORD), (base, offset + _WORD)) if slot not in found]
-            more = [slot for slot in beside if slots.get(slot, OTHER)[0] in saved]
+            more = [slot for slot in beside if is_saved(slots.get(slot, OTHER))]
             found, waiting = found + more, waiting + more
         return found
 
-    def may_load(self, value: Value, slots: Mapping[Slot, Value], saved: Collection[int]) -> list[Value]:
+    def may_load(self, value: Value, slots: Mapping[Slot, Value], is_saved: IsSaved) -> list[Value]:
         """Return the values that a load of a word at an address may give.
 
         By an index, it may be from any slot of the object at the address: of the slots that follow each other there,
         up to a saved register.  How far the object goes beyond a slot without a value of interest is not known: an
         address of a saved register may also be from there, up to the next saved register.
-
-        :param saved: the bases of the values of saved registers.
         """
         reach = self.of(value)
         if reach is None:
             return list(slots.values())
-        objects = [(one.base, *_object(one, slots, saved)) for one in reach]
-        found = [
-            held
-            for (base, offset), held in slots.items()
-            if any(base == one and low < offset < high for one, low, high in objects)
-        ]
-        beyond = self._leading_to_saved(slots, saved) if any(one.by_index for one in reach) else []
+        objects = [_object(one, slots, is_saved) for one in reach]
+        found = [held for slot, held in slots.items() if any(self._overlaps(one, _WORD, slot) for one in objects)]
+        beyond = self._leading_to_saved(slots, is_saved) if any(one.by_index for one in reach) else []
         return found + [
-            slots[slot] for slot in beyond if any(_is_before_saved(one, slot, slots, saved) for one in reach)
+            slots[slot] for slot in beyond if any(_is_before_saved(one, slot, slots, is_saved) for one in reach)
         ]
 
-    def _leading_to_saved(self, slots: Mapping[Slot, Value], saved: Collection[int]) -> list[Slot]:
+    def _leading_to_saved(self, slots: Mapping[Slot, Value], is_saved: IsSaved) -> list[Slot]:
         """Return the slots that hold an address of a saved register, as far as is known."""
         known = [(slot, held) for slot, held in slots.items() if on_stack(held[0]) or self.is_limited(held)]
-        return [slot for slot, held in known if self.leads_to_saved(held, slots, saved)]
+        return [slot for slot, held in known if self.leads_to_saved(held, slots, is_saved)]
 
     def is_limited(self, value: Value) -> bool:
         """Return whether a value is not exactly known, but where in the frame it may be."""
         return has_reach(value) and self.of(value) is not None
 
-    def leads_to_saved(self, value: Value, slots: Mapping[Slot, Value], saved: Collection[int]) -> bool:
-        """Return whether a value may be an address of a slot with a saved register.
-
-        :param saved: the bases of the values of saved registers.
-        """
+    def leads_to_saved(self, value: Value, slots: Mapping[Slot, Value], is_saved: IsSaved) -> bool:
+        """Return whether a value may be an address of a slot with a saved register."""
         if not (on_stack(value[0]) or has_reach(value)):
             return False
-        return any(held[0] in saved and self.overlaps(value, _WORD, slot) for slot, held in slots.items())
+        return any(is_saved(held) and self.overlaps(value, _WORD, slot) for slot, held in slots.items())
 
 
-def _is_before_saved(one: Range, slot: Slot, slots: Mapping[Slot, Value], saved: Collection[int]) -> bool:
+def _is_before_saved(one: Range, slot: Slot, slots: Mapping[Slot, Value], is_saved: IsSaved) -> bool:
     """Return whether no saved register is between the address of an object and a slot."""
     if not one.by_index or one.base != slot[0]:
         return False
     low, high = min(one.first, slot[1]), max(one.last, slot[1])
-    return not any(base == one.base and low <= at <= high and held[0] in saved for (base, at), held in slots.items())
+    return not any(base == one.base and low <= at <= high and is_saved(held) for (base, at), held in slots.items())
 
 
 def indexed(reach: Reach) -> Reach:
@@ -280,18 +275,22 @@ def _signless(reach: Reach | None) -> Reach | None:
     return None if reach is None else tuple(one._replace(is_signless=True) for one in reach)
 
 
-def _object(one: Range, slots: Mapping[Slot, Value], saved: Collection[int]) -> tuple[int, int]:
-    """Return the limits (both exclusive) of the offsets of the slots from which a load in a range may read.
+def _object(one: Range, slots: Mapping[Slot, Value], is_saved: IsSaved) -> Range:
+    """Return the range of the addresses from which a load in a range may read.
 
     With an index, these are the slots that follow each other around the address, up to a saved register.
     """
-    low, high = one.first - _WORD, one.last + _WORD
-    ends = {OTHER_BASE, *saved}
-    while one.by_index and slots.get((one.base, low), OTHER)[0] not in ends:
+
+    def is_within(offset: int) -> bool:
+        held = slots.get((one.base, offset), OTHER)
+        return one.by_index and held[0] != OTHER_BASE and not is_saved(held)
+
+    low, high = one.first, one.last
+    while is_within(low - _WORD):
         low -= _WORD
-    while one.by_index and slots.get((one.base, high), OTHER)[0] not in ends:
+    while is_within(high + _WORD):
         high += _WORD
-    return low, high
+    return one._replace(first=low, last=high)
 
 
 def has_reach(value: Value) -> bool:

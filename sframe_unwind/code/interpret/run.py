@@ -36,8 +36,8 @@ class Passed(NamedTuple):
     called: int
     """Address of the callee."""
     register: int
-    distance: int
-    """Distance of a saved register from the place to which the pointer points, in bytes."""
+    distance: int | None
+    """Distance of a saved register from the place to which the pointer points, in bytes; ``None``: not known."""
 
 
 class Run(NamedTuple):

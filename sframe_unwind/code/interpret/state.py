@@ -111,6 +111,8 @@ class Frame:
         self.return_address = RETURN_ADDRESS if arch.ra is None else (ENTRY + arch.ra, 0)
         self.bounds = Bounds()
         self.reaches = Reaches()
+        preserved = (ENTRY + register for register in machine.preserved)
+        self._saved = frozenset((SIGNED_BASE, self.entry_fp[0], self.return_address[0], *preserved))
         self._machine = machine
         self.also = frozenset(also)
         self._tracked = frozenset(
@@ -124,6 +126,10 @@ class Frame:
     def is_tracked(self, base: int) -> bool:
         """Return whether a value with this base may be a value of interest, or the address at which one is saved."""
         return base in self._tracked or base >= SYMBOL
+
+    def is_saved(self, value: Value) -> bool:
+        """Return whether the value of a slot is that of a saved register, or the CFA itself, which code keeps there."""
+        return value[0] in self._saved or value == (CFA, 0)
 
     def is_followed(self, base: int) -> bool:
         """Return whether a slot in which a value with this base is saved is kept in the state.

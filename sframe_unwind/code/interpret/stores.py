@@ -70,7 +70,7 @@ class Stores(Conditions):
 
     def _scatter(self, value: Value, state: State) -> None:
         """Note a value that was stored at an unknown place, if it is an address of a saved register."""
-        if self._reaches.leads_to_saved(value, state.slots, self._leaking):
+        if self._reaches.leads_to_saved(value, state.slots, self._frame.is_saved):
             state.registers[SCATTERED] = self._frame.merge(state.registers.get(SCATTERED, OTHER), value)
 
     def _saved_at(self, address: Expression, place: Value, size: int, state: State) -> list[Slot]:
@@ -79,7 +79,7 @@ class Stores(Conditions):
         Unrolled loops over an array on the stack go beyond its end, on paths that are never taken.
         """
         if has_reach(place):
-            return self._reaches.overwritten(place, size, state.slots, self._leaking)
+            return self._reaches.overwritten(place, size, state.slots, self._frame.is_saved)
         if not on_stack(place[0]) or not state.slots:
             return []
         base, offset = place
@@ -167,10 +167,11 @@ class Stores(Conditions):
             ):
                 slots[address] = REPLACED
                 self.has_replaced = True
-        elif len(slots) < _MAX_SLOTS:
+        elif address in slots or len(slots) < _MAX_SLOTS:
             slots[address] = value
         else:
             state.leaked = True
+            self._scatter(value, state)
 
 
 def is_by_frame(address: Expression, frame: Frame) -> bool:

@@ -341,9 +341,9 @@ class _Assembly:
         return Part(verdicts, found.findings)
 
 
-def _overwrites(store: Written, register: int, distance: int) -> bool:
-    """Return whether a store through a register overwrites a word at a distance from where that points."""
-    return store.register == register and -_WORD < distance - store.offset < store.size
+def _overwrites(store: Written, register: int, distance: int | None) -> bool:
+    """Return whether a store through a register may overwrite a word at a distance from where that points."""
+    return store.register == register and (distance is None or -_WORD < distance - store.offset < store.size)
 
 
 def _worst(counts: Counts) -> Judgement:

@@ -343,6 +343,7 @@ def _machine(arch: Arch) -> Machine:
         special=_special,
         shape=displacement,
         system_call=8,
+        system_call_arguments=(0, 1, 2, 3, 4, 5),
         system_call_results=(0,),
         ending_calls=frozenset((93, 94, 139)),  # exit, exit_group, rt_sigreturn
         is_page_relative=_is_page_relative,

@@ -318,6 +318,7 @@ MACHINE = Machine(
     special=_special,
     shape=shape_of,
     system_call=0,
+    system_call_arguments=(RDI, RSI, RDX, 10, 8, 9),
     system_call_results=(RAX, RCX, 11),
     ending_calls=frozenset((60, 231, 15)),  # exit, exit_group, rt_sigreturn
     is_page_relative=_is_page_relative,

@@ -156,6 +156,8 @@ Such a call leaves its return address in another register than the ABI's: ``bras
     """Prefixes of the names of helpers that write more memory than they declare."""
     system_call: int
     """The register with the number of a system call."""
+    system_call_arguments: tuple[int, ...]
+    """The registers with the arguments of a system call."""
     system_call_results: tuple[int, ...]
     """The registers that a system call changes."""
     ending_calls: frozenset[int]

@@ -246,6 +246,7 @@ MACHINE = Machine(
     special=_special,
     shape=displacement,
     system_call=1,
+    system_call_arguments=(2, 3, 4, 5, 6, 7),
     system_call_results=(2,),
     ending_calls=frozenset((1, 248, 173, 119)),  # exit, exit_group, rt_sigreturn, sigreturn
     is_page_relative=_is_page_relative,

@@ -1,0 +1,81 @@
+"""Finds the functions that use a callee-saved register of their caller as an argument, against the ABI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sframe_unwind.code.decode.instruction import CC_OPERATION, REGISTER, Expression, Instruction, Kind, targets
+from sframe_unwind.code.decode.machines import Machine
+from sframe_unwind.code.image.code_image import CodeImage
+from sframe_unwind.code.image.ranges import CodeRanges
+from sframe_unwind.code.interpret.sweep import Sweeps
+
+
+class Inherited:
+    """Finds the functions that read a register before they write it, other than to save it.
+
+    A callee outside the file, or one that can be replaced, is assumed to conform to the ABI, and so is a callee that
+    loads the register again from the slot where it has saved it.
+    """
+
+    def __init__(self, image: CodeImage, machine: Machine, ranges: CodeRanges, sweeps: Sweeps) -> None:
+        self._image = image
+        self._machine = machine
+        self._ranges = ranges
+        self._sweeps = sweeps
+        self._without: dict[int, set[int]] = {}
+        """By register, the addresses from which no instruction reads what the caller left in it."""
+
+    def reads(self, address: int, register: int) -> bool:
+        """Return whether a callee may use the value that its caller left in a register."""
+        without = self._without.setdefault(register, set())
+        waiting, seen = [address], set[int]()
+        while waiting:
+            pc = waiting.pop()
+            if pc in seen or pc in without:
+                continue
+            function = self._ranges.find(pc)
+            if function is None or self._image.plt(pc) is not None or pc in self._image.interposable:
+                continue
+            seen.add(pc)
+            instruction = self._sweeps.sweep(function).instructions.get(pc)
+            if instruction is None:
+                continue
+            if self._uses(instruction, register):
+                return True
+            if register not in (written for written, _ in instruction.puts):
+                waiting += self._next(pc, instruction)
+        without |= seen
+        return False
+
+    def _next(self, pc: int, instruction: Instruction) -> Iterator[int]:
+        """Yield the addresses at which execution may continue, also in callees."""
+        if self._image.external_call(pc, instruction.size) is None:
+            yield from (pc + target for target in targets(instruction) if target is not None)
+        if instruction.kind in (Kind.NEXT, Kind.CALL, Kind.SYSTEM):
+            yield pc + instruction.size
+
+    def _uses(self, instruction: Instruction, register: int) -> bool:
+        """Return whether an instruction reads a register, other than to save it or to compare it."""
+        found = [leaving.target for leaving in instruction.exits]
+        if instruction.target is not None:
+            found.append(instruction.target)
+        whole = REGISTER, register, 0
+        for number, value in instruction.puts:
+            if number < CC_OPERATION and (value != whole or (number in self._machine.general and number != register)):
+                found.append(value)
+        for address, size, value in instruction.stores:
+            found.append(address)
+            if not isinstance(size, int):
+                found.append(size)
+            is_by_stack_pointer = address[:2] == (REGISTER, self._machine.arch.sp)
+            if value != whole or not is_by_stack_pointer:
+                found.append(value)
+        return any(_reads(expression, register) for expression in found)
+
+
+def _reads(expression: Expression, register: int) -> bool:
+    """Return whether an expression depends on a register."""
+    if expression[:2] == (REGISTER, register):
+        return True
+    return any(_reads(part, register) for part in expression if isinstance(part, tuple))
