@@ -6,9 +6,12 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sframe_unwind.errors import FileError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @contextmanager
@@ -33,10 +36,12 @@ def replacing(path: str | os.PathLike[str], mode: int | None = None, follow: boo
     :raises OSError: the file cannot be written.
     :raises FileError: ``path`` is something other than a regular file.
     """
+    from pathlib import Path  # most runs of a command that can write a file write none
+    from tempfile import mkstemp
+
     target = Path(path).resolve() if follow else Path(path)
     if follow and target.exists() and not target.is_file():
         raise FileError(f"{path}: not a regular file")
-    from tempfile import mkstemp  # most runs of a command that can write a file write none
 
     descriptor, name = mkstemp(dir=target.parent, prefix=f".{target.name}.")
     os.close(descriptor)

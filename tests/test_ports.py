@@ -25,8 +25,8 @@ def test_port_of_another_run_is_not_given_again(monkeypatch: pytest.MonkeyPatch)
     with other:
         assert other.stdout is not None
         theirs = int(other.stdout.readline())
-        _offer(monkeypatch, theirs, theirs + 1, theirs + 2)
-        assert ports.free_port() in (theirs + 1, theirs + 2)
+        _offer(monkeypatch, *range(theirs, theirs + 100))  # other programs may have some of them
+        assert theirs < ports.free_port() < theirs + 100
         other.communicate("\n", timeout=HANG)
     _offer(monkeypatch, theirs)
     assert ports.free_port() == theirs

@@ -38,6 +38,7 @@ WITHOUT_QUICK: Mapping[str, str] = {
     "tests/sframe/test_properties.py": "random sections by the thousand",
     "tests/source/test_places.py": "programs of several compilers",
     "tests/test_api_examples.py": "programs of their own processes",
+    "tests/test_launchers.py": "debuggers",
     "tests/test_public_api.py": "a type checker",
     "tests/test_samples.py": "all builds of all samples",
     "tests/unwind/test_stub_rows.py": "several linkers",

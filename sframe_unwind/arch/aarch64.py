@@ -233,6 +233,7 @@ def _arch(name: str, byteorder: ByteOrder) -> Arch:
         pac_mask=PAC_MASK,
         vector_granules=VG,
         instruction_unit=4,
+        libunwind_unit=4,
         padding=re.compile(rb"(?:\x1f\x20\x03\xd5|\0\0\0\0)*"),  # nop, or an undefined instruction
         call_size=4,
         call_target=call_target,

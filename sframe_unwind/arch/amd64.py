@@ -174,6 +174,7 @@ ARCH = Arch(
     pac_mask=0,
     vector_granules=None,
     instruction_unit=1,
+    libunwind_unit=1,
     # int3 (lld), nop, and the long forms of nop after any prefixes.
     padding=re.compile(rb"(?:\xcc|[\x66\x2e]*(?:\x90|\x0f\x1f(?:\0|\x40\0|\x44\0\0|\x80\0{4}|\x84\0{5})))*", re.DOTALL),
     call_size=5,

@@ -121,7 +121,9 @@ class Arch(NamedTuple):
     """The DWARF register that stands for the length of scalable vectors, in granules of 8 bytes (VG)."""
 
     instruction_unit: int
-    """Alignment of instructions in bytes.  libunwind counts instructions in this unit."""
+    """Alignment of instructions in bytes."""
+    libunwind_unit: int
+    """The unit, in bytes, in which the regions of libunwind count instructions."""
     padding: re.Pattern[bytes]
     """Matches the bytes with which assemblers and linkers fill the space between two functions."""
     call_size: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import is_
 from typing import NamedTuple, Union
 
@@ -66,10 +66,13 @@ class CfiRules:
         key = fde.common.decoder, fde.code
         known = self._tables.get(key)
         if known is None:
-            function = fde.decode()
-            relative = self._relative(function)
+            offsets, rows = fde.common.decoder.decode(fde.code, fde.code_address, fde.start)
+            relative = self._known_relative(offsets, rows)
             if relative is None:
-                return self._by_address(function, low, high)
+                function = fde.decode()
+                relative = self._relative(function)
+                if relative is None:
+                    return self._by_address(function, low, high)
             known = relative
             # Locations after DW_CFA_set_loc are absolute.  An operand can be the same byte; then nothing is kept.
             if SET_LOC not in fde.code:
@@ -97,18 +100,23 @@ class CfiRules:
 
     def _relative(self, function: CfiFunction) -> Rows | None:
         """Return the rules of a function's rows; ``None``: one depends on the address."""
+        for offset, row in zip(function.offsets, function.rows):
+            if row not in self._known:
+                self._say(function, row, function.start + offset)
+            if row.pc_bits:
+                return None
+        return self._known_relative(function.offsets, function.rows)
+
+    def _known_relative(self, offsets: Sequence[int], rows: Sequence[Row]) -> Rows | None:
+        """Return the rules of rows; ``None``: one has not been computed yet, or depends on the address."""
         try:
-            rules = list(map(self._known.__getitem__, function.rows))
+            rules = list(map(self._known.__getitem__, rows))
         except KeyError:
-            rules = []
-            for offset, row in zip(function.offsets, function.rows):
-                rules.append(self._known.get(row) or self._say(function, row, function.start + offset))
-                if row.pc_bits:
-                    return None
+            return None
         if any(map(is_, rules, rules[1:])):
             changes = [number for number, rule in enumerate(rules) if not number or rule is not rules[number - 1]]
-            return [function.offsets[number] for number in changes], [rules[number] for number in changes]
-        return list(function.offsets), rules
+            return [offsets[number] for number in changes], [rules[number] for number in changes]
+        return list(offsets), rules
 
     def at(self, function: CfiFunction, pc: int) -> tuple[Said, int]:
         """Return the rule for an address of a function, and the end of the code for which it certainly holds.

@@ -6,11 +6,14 @@ import errno
 import os
 import stat
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sframe_unwind.elf.reader import file_type
 from sframe_unwind.errors import FileError
 from sframe_unwind.replacing import replacing, writing
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def check_writable(option: str, path: str) -> None:
@@ -19,6 +22,8 @@ def check_writable(option: str, path: str) -> None:
     :param option: the option that names it, such as ``--html``.
     :raises FileError: it cannot be written.
     """
+    from pathlib import Path  # it takes 4 ms to import, and most runs write no file
+
     target = Path(path)
     try:
         found = file_type(target)
@@ -67,6 +72,8 @@ def write(path: str, text: str) -> None:
 
     :raises FileError: it cannot be written.
     """
+    from pathlib import Path
+
     target = Path(path)
     with writing(path):
         if target.exists() and not (

@@ -86,7 +86,7 @@ def section_contents(kind: str, data: bytes, size: int) -> bytes:
     found = _decompressed(decompressor(kind), data, size)
     if len(found) < size:
         raise DecompressionError(f"expected {size} bytes, found {len(found)} when decompressed")
-    return bytes(found[:size])
+    return found[:size]
 
 
 def whole(kind: str, data: bytes, most: int) -> bytes:
@@ -103,18 +103,21 @@ def whole(kind: str, data: bytes, most: int) -> bytes:
         raise DecompressionError(f"it has more than {most:,} bytes")
     if stream.is_within_frame:
         raise DecompressionError("it ends too early")
-    return bytes(found)
+    return found
 
 
-def _decompressed(stream: Decompressor, data: bytes, enough: int) -> bytearray:
+def _decompressed(stream: Decompressor, data: bytes, enough: int) -> bytes:
     """Return at least ``enough`` bytes of the contents; fewer if there are no more."""
-    found, at = bytearray(), 0
-    while at < len(data) and len(found) < enough:
-        found += stream.decompress(data[at : at + _PIECE], enough - len(found))
+    pieces: list[bytes] = []
+    size = at = 0
+    while at < len(data) and size < enough:
+        pieces.append(stream.decompress(data[at : at + _PIECE], enough - size))
+        size += len(pieces[-1])
         at += _PIECE
     with contextlib.closing(stream.finish()) as rest:
         for piece in rest:
-            found += piece
-            if len(found) >= enough:
+            pieces.append(piece)
+            size += len(piece)
+            if size >= enough:
                 break
-    return found
+    return b"".join(pieces)

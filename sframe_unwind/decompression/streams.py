@@ -57,17 +57,19 @@ class FrameDecompressor:
 
     def decompress(self, data: bytes, enough: int | None = None) -> bytes:
         """Return the decompressed contents of the next piece, see :meth:`Decompressor.decompress`."""
-        found = bytearray()
+        pieces: list[bytes] = []
+        size = 0
         try:
-            while data and (enough is None or len(found) < enough):
-                found += self._current.decompress(data)
+            while data and (enough is None or size < enough):
+                pieces.append(self._current.decompress(data))
+                size += len(pieces[-1])
                 self.is_within_frame = not self._current.eof
                 data = self._current.unused_data if self._current.eof else b""
                 if self._current.eof:
                     self._current = self._new()
         except self._errors as error:
             raise DecompressionError(str(error)) from error
-        return bytes(found)
+        return b"".join(pieces)  # no copy of a single piece
 
     def finish(self) -> Generator[bytes, None, None]:
         """Yield nothing: all contents have been returned."""

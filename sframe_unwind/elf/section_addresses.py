@@ -86,4 +86,5 @@ class Layout:
         if found is None:
             return FileAddress("", address, False)
         start, _, name = found
-        return FileAddress(name, address - start if self.relocatable else address, self.relocatable)
+        fields = name, address - start if self.relocatable else address, self.relocatable
+        return tuple.__new__(FileAddress, fields)  # half the time of calling the class

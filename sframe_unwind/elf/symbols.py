@@ -160,7 +160,8 @@ def decoded(
             name = names[at:end].decode("utf-8", "backslashreplace")
             limit = limits[section] if section < len(limits) else _BEYOND
             is_function = info & 0xF != _NO_TYPE
-            symbols.append(Symbol(address, size, info >> 4 != _LOCAL, name, limit=limit, is_function=is_function))
+            fields = address, size, info >> 4 != _LOCAL, name, limit, is_function
+            symbols.append(tuple.__new__(Symbol, fields))  # a third of the time of calling the class with keywords
     return symbols
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from pathlib import Path
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.process.base import RegisterValues
@@ -56,7 +55,8 @@ def recorded_registers(arch: Arch, process: int, thread: int) -> RegisterValues:
     :returns: the values by DWARF number; none if the thread runs, or the record may not be read.
     """
     try:
-        words = Path(f"/proc/{process}/task/{thread}/syscall").read_text(encoding="ascii").split()
+        with open(f"/proc/{process}/task/{thread}/syscall", encoding="ascii") as stream:  # noqa: PTH123
+            words = stream.read().split()
         if len(words) not in (3, 3 + _ARGUMENTS):
             return {}
         *arguments, sp, pc = (int(word, 0) for word in words[1:])

@@ -11,7 +11,6 @@ import errno
 import os
 import signal
 import time
-from pathlib import Path
 
 from sframe_unwind.errors import ProcessError
 
@@ -27,7 +26,7 @@ PATIENCE = 2.0
 _ASK_AGAIN = 0.01
 """Seconds to wait for the signal that a thread has stopped; the kernel does not send it to processes that ignore it."""
 
-_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
+_SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
 _SCOPES = {
     "1": "which permits it to parents of the process and to root",
     "2": "which permits it to root",
@@ -146,7 +145,8 @@ def has_ended(process: int, thread: int) -> bool:
 def status(process: int, thread: int) -> dict[str, str]:
     """Return the fields of ``/proc/PID/task/TID/status`` by name; empty: there is no such thread."""
     try:
-        text = Path(f"/proc/{process}/task/{thread}/status").read_text(encoding="utf-8", errors="replace")
+        with open(f"/proc/{process}/task/{thread}/status", encoding="utf-8", errors="replace") as stream:  # noqa: PTH123
+            text = stream.read()
     except OSError:
         return {}
     return {key: value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
@@ -164,8 +164,9 @@ def _why(process: int, error: int) -> str:
 def not_permitted(process: int) -> str:
     """Return why a process may not be inspected."""
     try:
-        scope = _SCOPE.read_text(encoding="ascii").strip()
-        is_own = Path(f"/proc/{process}").stat().st_uid == os.geteuid()
+        with open(_SCOPE, encoding="ascii") as stream:  # noqa: PTH123  # pathlib takes 4 ms to import
+            scope = stream.read().strip()
+        is_own = os.stat(f"/proc/{process}").st_uid == os.geteuid()  # noqa: PTH116
     except OSError:
         return "not permitted"
     meaning = _SCOPES.get(scope)

@@ -146,9 +146,7 @@ def named(unwound: UnwoundThread, code: Code, limit: int | None = None, known: K
         key = frame.pc, frame.interrupted, signal, frame.unwinder
         if key not in known:
             known[key] = _with_inlined(_shown(frame, signal, code), code)
-        shown += [
-            one._replace(level=len(shown) + number, cfa=frame.cfa, fp=frame.fp) for number, one in enumerate(known[key])
-        ]
+        shown += [one.at(level, frame) for level, one in enumerate(known[key], len(shown))]
     title = ", ".join(filter(None, (f'Thread {thread.id} "{thread.name}"', thread.state, thread.not_stopped)))
     return Stack(
         thread=str(thread.id),

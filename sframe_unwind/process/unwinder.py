@@ -53,6 +53,8 @@ class Fallback:
         self._cfi = CfiFallback(arch, code.find_cfi, memory.read_frame_word) if with_cfi else None
         self._by_code = by_code
         self._guess = guess
+        self._no_trampolines: set[int] = set()
+        """Addresses whose code has been read: a recursion has thousands of frames with the same one."""
 
     def unwind(
         self, registers: Registers, interrupted: bool, _read_register: ReadRegister | None
@@ -61,11 +63,12 @@ class Fallback:
 
         :raises SFrameError: a step by CFI or by the code failed, and nothing else gives a caller.
         """
-        if self._code.may_be_trampoline(registers.pc):
+        if registers.pc not in self._no_trampolines and self._code.may_be_trampoline(registers.pc):
             result = signal_frame.unwind(self._arch, self._memory.read, self._memory.read_word, registers)
             if result is not None:
                 self._history.note_interrupted(result.read_register)
                 return result
+            self._no_trampolines.add(registers.pc)
         result = None
         error: SFrameError | None = None
         for by_rules in filter(None, (self._by_cfi, self._by_code)):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sframe_unwind.report.terminal import shortened
 from sframe_unwind.unwind.code_match import CODE, CodeMatch
 from sframe_unwind.unwind.modules import Found, Modules
-from sframe_unwind.unwind.walk import SFRAME, STUB_CODE
+from sframe_unwind.unwind.walk import SFRAME, STUB_CODE, Frame
 
 GENERATED = "sframe (generated)"
 """The name of the unwinder in frames whose caller was found by SFrame that was generated from the module's CFI."""
@@ -67,6 +67,11 @@ class ShownFrame(NamedTuple):
     """Path of the source file, if :attr:`place` is not the source line; empty: not known."""
     line: int = 0
     """Line in the source file; 0: not known."""
+
+    def at(self, level: int, frame: Frame) -> ShownFrame:
+        """Return this frame with the level, CFA and frame pointer of another one at the same pc."""
+        # A fifth of the time of `_replace`.
+        return tuple.__new__(ShownFrame, (level, self.pc, frame.cfa, frame.fp, *self[4:]))
 
 
 class Stack(NamedTuple):

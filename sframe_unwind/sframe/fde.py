@@ -59,15 +59,10 @@ def decode(raw: RawFdes, header: Header, index: int) -> Fde:
     pc_type = _PC_TYPES[bool(info & PC_TYPE)]
     if pc_type is PcType.MASK and not repetition:
         raise FormatError(f"FDE {index}: repetition size 0 in a mask FDE", raw.first + index * raw.entry_size)
-    return Fde(
-        start_field=start,
-        size=size,
-        rows_offset=rows_offset,
-        num_rows=num_rows,
-        address_size=ADDRESS_SIZES[fre_type],
-        pc_type=pc_type,
-        fde_type=_FDE_TYPES[fde_type],
-        pauth_key=_KEYS[bool(info & PAUTH_KEY)],
-        signal=features.signal and bool(info & SIGNAL),
-        repetition_size=repetition,
+    return tuple.__new__(  # a quarter of the time of calling the class with keywords
+        Fde,
+        (
+            *(start, size, rows_offset, num_rows, ADDRESS_SIZES[fre_type], pc_type, _FDE_TYPES[fde_type]),
+            *(_KEYS[bool(info & PAUTH_KEY)], features.signal and bool(info & SIGNAL), repetition),
+        ),
     )

@@ -113,7 +113,7 @@ class Disassembler:
         return found
 
     def _pieces(self, code: bytes, address: int, cuts: Sequence[int]) -> Instructions:
-        """Return pieces of code: instructions if they have a common size."""
+        """Return pieces of code: instructions if their first byte tells their size."""
         addresses, sizes = [], []
         for low, high in zip([address, *cuts], [*cuts, address + len(code)]):
             at = low

@@ -74,7 +74,8 @@ def step(
             fp = value_of(
                 rule=register_rule, arch=arch, cfa=cfa, sp=sp, fp=fp, read_word=read_word, read_register=read_register
             )
-    return Caller(cfa, pc, cfa + arch.sp_from_cfa & ADDRESS_MASK, fp)
+    fields = cfa, pc, cfa + arch.sp_from_cfa & ADDRESS_MASK, fp
+    return tuple.__new__(Caller, fields)  # half the time of calling the class
 
 
 def needs_registers(rule: UnwindRule, arch: Arch) -> bool:

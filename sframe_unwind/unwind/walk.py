@@ -181,7 +181,8 @@ class Walk:
                     yield Frame(level=level, pc=pc, sp=sp, fp=fp, cfa=None, unwinder=unwinder, interrupted=interrupted)
                     return
             cfa, caller_pc, caller_sp, caller_fp = caller
-            yield Frame(level=level, pc=pc, sp=sp, fp=fp, cfa=cfa, unwinder=unwinder, interrupted=interrupted)
+            # A quarter of the time of calling the class with keywords.
+            yield tuple.__new__(Frame, (level, pc, sp, fp, cfa, unwinder, interrupted))
             pc, sp, fp, interrupted = caller_pc, caller_sp, caller_fp, signal
         self.end, self.detail = End.LIMIT, f"{self._limit} frames"
 

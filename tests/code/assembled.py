@@ -46,6 +46,17 @@ def assemble(machine: str, source: str, path: Path) -> Path:
     return path
 
 
+def library(machine: str, source: str, folder: Path, *options: str) -> Path:
+    """Return a library of an assembly source.
+
+    :param options: of the linker.
+    """
+    made, path = assemble(machine, source, folder / "f.o"), folder / "f.so"
+    linker = provide(BINUTILS, TARGETS[machine][0]) / "ld"
+    subprocess.run([str(linker), "-shared", *options, str(made), "-o", str(path)], check=True, timeout=HANG)
+    return path
+
+
 def linked(source: str, folder: Path) -> Path:
     """Return a library of an assembly source for AMD64."""
     library = folder / "library.so"

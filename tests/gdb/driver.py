@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from sframe_unwind.machine.personality import gdb_settings
 from tests.hanging import HANG
+from tests.launchers import launcher
 from tests.transcripts import Transcript
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -71,7 +72,7 @@ def find(name: str, abi: str = "amd64") -> Debugger | None:
         that the variable SFRAME_TEST_GDB names.
     """
     if name == "pypi":
-        path = shutil.which("gdb", path=str(Path(sys.prefix) / "bin"))
+        path = shutil.which(str(launcher("gdb")))
     elif name == "other":
         path = os.environ.get("SFRAME_TEST_GDB")
     else:

@@ -109,18 +109,18 @@ def test_places(memory: BigMemory) -> None:
     found = [(start, end, place.kind, place.function) for start, end, place in kernel(memory).places]
     assert found == [
         (LOWCORE_LPSWE, LOWCORE_LPSWE + 4, PlaceKind.PARTLY_SAVED, "return_lpswe"),
-        (CALL[SWITCH], CALL[SWITCH] + 7, PlaceKind.STACK_SWITCH, ""),
-        (LEAF, LEAF + 71, PlaceKind.LEAF, "psw_idle"),
-        (CALL[BEGIN], CALL[BEGIN] + 7, PlaceKind.TASK_START, ""),
+        (CALL[SWITCH], CALL[SWITCH] + 8, PlaceKind.STACK_SWITCH, ""),
+        (LEAF, LEAF + 72, PlaceKind.LEAF, "psw_idle"),
+        (CALL[BEGIN], CALL[BEGIN] + 8, PlaceKind.TASK_START, ""),
         (SYSCALL, SYSCALL + 4, PlaceKind.USER_ENTRY, "system_call"),
-        (SYSCALL + 4, SYSCALL + 11, PlaceKind.USER_ENTRY, "system_call"),
-        (SYSCALL + 11, SYSCALL + 17, PlaceKind.USER_ENTRY, "system_call"),
+        (SYSCALL + 4, SYSCALL + 12, PlaceKind.USER_ENTRY, "system_call"),
+        (SYSCALL + 12, SYSCALL + 18, PlaceKind.USER_ENTRY, "system_call"),
         (FORK, FORK + 4, PlaceKind.TASK_START, "ret_from_fork"),
-        (FORK + 4, FORK + 11, PlaceKind.TASK_START, "ret_from_fork"),
-        (FORK + 11, FORK + 17, PlaceKind.TASK_START, "ret_from_fork"),
+        (FORK + 4, FORK + 12, PlaceKind.TASK_START, "ret_from_fork"),
+        (FORK + 12, FORK + 18, PlaceKind.TASK_START, "ret_from_fork"),
         (INTERRUPT, INTERRUPT + 10, PlaceKind.PARTLY_SAVED, "io_int_handler"),
-        (INTERRUPT + 10, INTERRUPT + 17, PlaceKind.EXCEPTION, "io_int_handler"),
-        (INTERRUPT + 17, INTERRUPT + 63, PlaceKind.PARTLY_SAVED, "io_int_handler"),
+        (INTERRUPT + 10, INTERRUPT + 18, PlaceKind.EXCEPTION, "io_int_handler"),
+        (INTERRUPT + 18, INTERRUPT + 64, PlaceKind.PARTLY_SAVED, "io_int_handler"),
     ]
 
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from tests.hanging import HANG
+from tests.launchers import launcher, own
 from tests.missing import absent, not_on_this_system
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -17,7 +18,7 @@ PLUGIN = CHECKOUT / "lldb_plugin" / "sframe_lldb.py"
 
 _PATHS = {
     "22.1": CHECKOUT / ".cache" / "lldb-22.1" / "bin" / "lldb",
-    "newest": Path(sys.executable).parent / "lldb",
+    "newest": own("lldb"),
 }
 if "SFRAME_TEST_LLDB" in os.environ:
     _PATHS["other"] = Path(os.environ["SFRAME_TEST_LLDB"])
@@ -28,8 +29,14 @@ PROVIDING = tuple(_PATHS)
 
 
 def path_of(name: str) -> Path:
-    """Return the path of an LLDB; ``None``: it is not installed."""
-    return _PATHS[name]
+    """Return the path of an LLDB, which may be missing."""
+    return launcher("lldb") if name == "newest" else _PATHS[name]
+
+
+def find_own() -> str:
+    """Return the path of the program that the wheel installs, for tests of what a user starts; skip them without it."""
+    find("newest")
+    return str(own("lldb"))
 
 
 def find(name: str) -> str:

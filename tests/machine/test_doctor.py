@@ -17,7 +17,7 @@ from sframe_unwind.machine.finding import Finding
 from tests import schemas
 from tests.gdb import driver
 from tests.hanging import HANG
-from tests.lldb.debuggers import CHECKOUT, find
+from tests.lldb.debuggers import CHECKOUT, find_own
 from tests.lldb.driver import environment
 from tests.machine.refusing import REFUSING
 from tests.missing import absent
@@ -112,7 +112,7 @@ def test_real_lldb_under_the_rules_of_a_container() -> None:
     done = subprocess.run(
         [*REFUSING, sys.executable, "-m", "sframe_unwind", "doctor", "--json"],
         cwd=CHECKOUT,
-        env={**environment(find("newest")), "SFRAME_UNWIND_LLDB": find("newest")},
+        env={**environment(find_own()), "SFRAME_UNWIND_LLDB": find_own()},
         capture_output=True,
         text=True,
         timeout=HANG,

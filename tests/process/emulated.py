@@ -7,7 +7,6 @@ since the emulator saves only changed memory.
 from __future__ import annotations
 
 import io
-import platform
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,7 +113,7 @@ def emulate(patch: pytest.MonkeyPatch, arch: Arch, core: Path, executable: Path,
         def register_set(self, thread: int, kind: int) -> bytes:
             return machine.registers[thread].get(kind, b"")
 
-    patch.setattr(platform, "machine", lambda: arch.uname)
+    patch.setattr(live, "_machine", lambda: arch.uname)
     patch.setattr(live, "Stopped", Stopped)
     patch.setattr(live, "thread_ids", lambda _: sorted(machine.registers))
     patch.setattr(live, "status", lambda *_: {"State": "S (sleeping)", "VmSize": "1 kB", "Name": executable.name})

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.cli import COMMANDS
-from tests.lldb.debuggers import find
+from tests.lldb.debuggers import find_own
 from tests.lldb.driver import environment as lldb_environment
 from tests.readme.commands import (
     CHECKOUT,
@@ -91,7 +91,7 @@ def test_a_line_that_is_not_printed_is_found(shown: list[str], missing: str | No
 
 def test_the_first_session_in_lldb(folder: Path) -> None:
     """There is one list of commands for both debuggers."""
-    lldb, (lines, *_) = find("newest"), [block.lines for block in blocks() if block.language == "gdb"]
+    lldb, (lines, *_) = find_own(), [block.lines for block in blocks() if block.language == "gdb"]
     typed = [part for line in lines for part in ("-o", line)]
     command = [sys.executable, "-m", "sframe_unwind", "lldb", "--no-lldbinit", "--batch", *typed, "./program"]
     env = lldb_environment(lldb, SFRAME_UNWIND_LLDB=lldb, PYTHONPATH=str(CHECKOUT))

@@ -41,7 +41,7 @@ class CodeRanges:
 
     def __getitem__(self, number: int) -> CodeRange:
         start = self.starts[number]
-        return CodeRange(start, start + self._sizes[number])
+        return tuple.__new__(CodeRange, (start, start + self._sizes[number]))  # half the time of calling the class
 
     def find(self, address: int) -> CodeRange | None:
         """Return the range that contains an address."""

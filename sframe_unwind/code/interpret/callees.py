@@ -48,7 +48,10 @@ class Callees(Stores):
         preserved, is_tracked = self._machine.preserved, self._frame.is_tracked
         registers = state.registers
         self._pass_addresses(state)
-        for register, (base, _) in registers.items():
+        for register, value in registers.items():
+            if value is OTHER and changed is None and register != DIRECTION:
+                continue  # most registers after a function's first calls
+            base = value[0]
             if register == DIRECTION:
                 registers[register] = number(1)
             elif register in preserved:

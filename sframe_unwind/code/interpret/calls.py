@@ -101,10 +101,10 @@ class Calls:
 
     def _pointers(self, called: int, state: State) -> Iterator[Passed]:
         """Yield the pointers in registers by which the callee may overwrite a slot whose value is known."""
-        sp = self._frame.sp
+        sp, registers = self._frame.sp, state.registers
         for number in self._all.machine.general:
-            value = state.registers.get(number, OTHER)
-            if number != sp and on_stack(value[0]):
+            value = registers.get(number, OTHER)
+            if value is not OTHER and number != sp and on_stack(value[0]):
                 for base, offset in state.slots:
                     if base == value[0] and abs(offset - value[1]) <= _REACH_OF_CALLEE:
                         yield Passed(called, number, offset - value[1])

@@ -37,7 +37,8 @@ def interpreted(
 
     The header of a procedure linkage table pushes two words before it jumps to the dynamic linker, which removes them
     at the end, and jumps to the called function.  Any other function that removes more from the stack than it pushed
-    has an error.
+    has an error.  `__fentry__` of s390x jumps only to what a register held at its entry that is not the ABI's for
+    return addresses.
 
     :param entered: by address, the states in which the function is entered according to the ABI.
     :param through_calls: see :meth:`Interpreter.run`.
@@ -45,12 +46,25 @@ def interpreted(
     :param prover: see :meth:`Interpreter.run`.
     """
     run = interpreter.run(function, entered, through_calls, prover=prover)
+    if not is_by_abi and _may_have_other_link(interpreter, function, run):
+        for link in interpreter.machine.other_links:
+            linked = dict.fromkeys(entered, interpreter.frame.entry(link=link))
+            again = interpreter.run(function, linked, through_calls, prover=prover)
+            if again.complete and again.returns_to == {interpreter.frame.return_address}:
+                return again
     pushed = _pushed(interpreter, run)
     if not pushed or (is_by_abi and run.has_return):
         return run
     entered = {address: interpreter.frame.entry(pushed) for address in entered}
     again = interpreter.run(function, entered, through_calls, prover=prover)
     return again._replace(pushed=pushed) if again.stack_pointers_at_end == {interpreter.frame.entry_sp} else run
+
+
+def _may_have_other_link(interpreter: Interpreter, function: CodeRange, run: Run) -> bool:
+    """Return whether a function may return through another register than the ABI's: it jumps, and has no return."""
+    return (
+        run.complete and bool(run.returns_to) and not run.has_return and interpreter.image.plt(function.start) is None
+    )
 
 
 def _pushed(interpreter: Interpreter, run: Run) -> int:

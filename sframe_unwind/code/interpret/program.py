@@ -43,6 +43,8 @@ class Program:
         self.landing_pads = landing_pads
         self.evaluator = Evaluator(machine, self.frame, image.read_constant)
         self.sweeps = Sweeps(image, lifter)
+        self._last: Sweep | None = None
+        """The function that was asked for last: most addresses are in the same one as the address before."""
         self.not_returning = set(image.not_returning)
         self.changing_fp: set[int] = set()
         """Starts of functions that return with another frame pointer than at their entry."""
@@ -59,7 +61,14 @@ class Program:
 
     def sweep_at(self, pc: int) -> Sweep:
         """Return the instructions of the function that contains an address; without a function, those that follow."""
-        return self.sweeps.sweep(self.ranges.find(pc) or self.ranges.before_next(pc, _DETOUR))
+        last = self._last
+        if last is not None and last.function.start <= pc < last.function.end:
+            return last
+        function = self.ranges.find(pc)
+        if function is None:
+            return self.sweeps.sweep(self.ranges.before_next(pc, _DETOUR))
+        self._last = found = self.sweeps.sweep(function)
+        return found
 
     def within_another(self, address: int, function: CodeRange) -> CodeRange | None:
         """Return the function that contains an address after its start; ``None``: none, or the given one."""

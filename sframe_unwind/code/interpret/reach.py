@@ -77,7 +77,7 @@ class Reaches:
         """Return the ranges in which an address may lie; ``None``: anywhere in the frame."""
         base, offset = value
         if on_stack(base):
-            return (Range(base, offset, offset),)
+            return (tuple.__new__(Range, (base, offset, offset, False, False)),)  # half the time of calling the class
         return self._known[offset >> REACH_SHIFT if base in _REACHING else 0]
 
     def with_reach(self, base: int, reach: Reach | None) -> Value:
@@ -342,8 +342,9 @@ def _union(mine: Reach, other: Reach) -> Reach:
     """Return all ranges of two reaches, those that are the same place once."""
     found: dict[tuple[int, int, int], Range] = {}
     for one in (*mine, *other):
-        known = found.get(one[:3], one)
-        found[one[:3]] = one._replace(
-            by_index=one.by_index or known.by_index, is_signless=one.is_signless or known.is_signless
-        )
+        place = one[:3]
+        known = found.get(place, one)
+        if known[3:] != one[3:]:
+            known = Range(*place, one.by_index or known.by_index, one.is_signless or known.is_signless)
+        found[place] = known
     return tuple(sorted(found.values()))

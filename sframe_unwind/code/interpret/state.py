@@ -189,7 +189,8 @@ class Frame:
             return left
         if left[0] == right[0] == STACK_BASE:
             return self.reaches.merged(STACK_BASE, left, right)
-        if self.is_tracked(left[0]) or self.is_tracked(right[0]):
+        tracked, one, other = self._tracked, left[0], right[0]
+        if one in tracked or other in tracked or one >= SYMBOL or other >= SYMBOL:  # as in `is_tracked`, without a call
             return self.reaches.merged(UNKNOWN_BASE, left, right)
         return OTHER
 

@@ -74,6 +74,7 @@ class Finder:
         only_called: Collection[int] = (),
     ) -> None:
         self._image = image
+        self._machine = machine
         self._takes_computed = takes_computed
         self._only_called = only_called
         self._before_next = before_next
@@ -88,8 +89,9 @@ class Finder:
         self._interpreter = Interpreter(image, machine, lifter, CodeRanges([]), lambda _: ())
 
     def add(self, start: int) -> None:
-        """Add a start, unless it lies in a known function."""
-        is_new = start not in self._found and len(self._found) < _MOST_FOUND
+        """Add a start, unless it lies in a known function, or no instruction can be there."""
+        is_aligned = start % self._machine.arch.instruction_unit == 0
+        is_new = is_aligned and start not in self._found and len(self._found) < _MOST_FOUND
         if is_new and self._image.is_code(start) and not self._known.contains(start):
             self._found[start] = start
             self._waiting.append(start)

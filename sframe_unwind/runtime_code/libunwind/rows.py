@@ -81,7 +81,7 @@ class _Builder:
     def __init__(self, arch: Arch, resolve: Resolve) -> None:
         self._arch = arch
         self._machine = DirectiveMachine(arch)
-        self._unit = arch.instruction_unit
+        self._unit = arch.libunwind_unit
         self._resolve = resolve
         self._labels: dict[int, tuple[State, tuple[State, ...]]] = {}
         self.rows: list[RegionRow] = []

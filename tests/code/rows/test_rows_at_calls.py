@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,7 @@ import pytest
 from sframe_unwind.code.rows.at_address import CodeRows
 from sframe_unwind.elf import opened
 from sframe_unwind.unwind_rule import RegisterRule
-from tests.code.assembled import BINUTILS, assemble
-from tests.hanging import HANG
-from tools.binutils import provide
+from tests.code.assembled import library
 
 RBP, RSP, R10 = 6, 7, 10
 REALIGNED = """
@@ -42,10 +39,7 @@ g:  ret
 
 @pytest.mark.parametrize("save", ["push %r10", "sub $8,%rsp; mov %r10,-8(%rbp)"])
 def test_the_saved_cfa_is_the_base(save: str, tmp_path: Path) -> None:
-    linked = tmp_path / "f.so"
-    linker = provide(BINUTILS, "x86_64") / "ld"
-    made = assemble("amd64", REALIGNED.format(save=save), tmp_path / "f.o")
-    subprocess.run([str(linker), "-shared", str(made), "-o", str(linked)], check=True, timeout=HANG)
+    linked = library("amd64", REALIGNED.format(save=save), tmp_path)
     with opened(linked) as binary:
         places = {symbol.name: symbol.address for symbol in binary.symbols}
     rows = CodeRows(str(linked))

@@ -336,6 +336,7 @@ def _machine(arch: Arch) -> Machine:
         stack_alignment=16,
         kept_alignment=16,
         own_convention=(16, 17),
+        other_links=(),
         ra_slot=None,
         max_size=4,
         sizes=_sizes,

@@ -311,6 +311,7 @@ MACHINE = Machine(
     stack_alignment=16,
     kept_alignment=8,
     own_convention=(),
+    other_links=(),
     ra_slot=-8,
     max_size=15,
     sizes=_sizes,

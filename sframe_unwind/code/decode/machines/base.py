@@ -115,6 +115,9 @@ class Machine(NamedTuple):
     """The registers that a call with a special calling convention may change.
 
 Such a call leaves its return address in another register than the ABI's: ``brasl %r0,__fentry__``."""
+    other_links: tuple[int, ...]
+    """The registers, besides the ABI's, in which callers may leave the return address, and nothing else that is an
+    address of code."""
     ra_slot: int | None
     """Offset of the return address from the CFA at a function's entry; ``None``: it is in its register."""
     max_size: int

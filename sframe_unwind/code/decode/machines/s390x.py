@@ -239,6 +239,7 @@ MACHINE = Machine(
     stack_alignment=8,
     kept_alignment=8,
     own_convention=(0, 1),
+    other_links=(0,),  # r0 cannot be the target of a jump; by the ABI, it may have the static chain, which is data
     ra_slot=None,
     max_size=6,
     sizes=_sizes,
