@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -317,6 +318,10 @@ class ElfBinary(Reader):
                 )
 
 
+_OF_WRITING = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+"""Errors that only writing has: they are about the output of the block, not about the file."""
+
+
 @contextmanager
 def opened(path: PathLike) -> Iterator[ElfBinary]:
     """Open an ELF file.
@@ -330,6 +335,8 @@ def opened(path: PathLike) -> Iterator[ElfBinary]:
     except BrokenPipeError:
         raise  # nobody reads the output any more, which the block writes
     except OSError as error:
+        if error.errno in _OF_WRITING:
+            raise
         raise FileError(f"{path}: {error.strerror or error}") from error
 
 

@@ -18,7 +18,7 @@ from sframe_unwind.show import instructions
 from sframe_unwind.verify import verify
 from tests.elf.objects import run, tools_for
 from tests.hanging import HANG
-from tests.missing import absent, package_needed, toolchain_needed
+from tests.missing import absent, not_on_this_system, package_needed, toolchain_needed
 from tests.samples.build import build
 
 LIBC_S390X = Path("/usr/s390x-linux-gnu/lib/libc.so.6")
@@ -307,3 +307,20 @@ def test_colours_and_pager_are_those_of_a_terminal(tmp_path: Path) -> None:
     without = at_a_terminal(plain, PAGER="", NO_COLOR="1")
     assert "\x1b" not in without
     assert re.sub(r"\x1b\[[\d;]*m", "", coloured).replace(" ", "") == without.replace(" ", "")
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_full_disk_is_not_an_error_of_the_file(form: tuple[str, ...]) -> None:
+    """The output is written while the file is open, in which reading fails with other errors."""
+    if not Path("/dev/full").exists():
+        not_on_this_system("no /dev/full, which a full disk stands for")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "sframe_unwind", "show", str(build("plt")), "--bytes", *form],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=HANG,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (2, "sframe-unwind: cannot write: No space left on device\n")
