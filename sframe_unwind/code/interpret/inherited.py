@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from sframe_unwind.code.decode.instruction import CC_OPERATION, REGISTER, Expression, Instruction, Kind, targets
 from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.image.code_image import CodeImage
-from sframe_unwind.code.image.ranges import CodeRanges
+from sframe_unwind.code.image.not_returning import is_not_returning
+from sframe_unwind.code.image.ranges import CodeRange, CodeRanges
 from sframe_unwind.code.interpret.sweep import Sweeps
 
 
@@ -16,13 +17,18 @@ class Inherited:
 
     A callee outside the file, or one that can be replaced, is assumed to conform to the ABI, and so is a callee that
     loads the register again from the slot where it has saved it.
+
+    :param not_returning: starts of functions that do not return; functions may be added later.
     """
 
-    def __init__(self, image: CodeImage, machine: Machine, ranges: CodeRanges, sweeps: Sweeps) -> None:
+    def __init__(
+        self, image: CodeImage, machine: Machine, ranges: CodeRanges, sweeps: Sweeps, not_returning: Set[int]
+    ) -> None:
         self._image = image
         self._machine = machine
         self._ranges = ranges
         self._sweeps = sweeps
+        self._not_returning = not_returning
         self._without: dict[int, set[int]] = {}
         """By register, the addresses from which no instruction reads what the caller left in it."""
 
@@ -43,26 +49,34 @@ class Inherited:
                 continue
             if self._uses(instruction, register):
                 return True
-            if register not in (written for written, _ in instruction.puts):
-                waiting += self._next(pc, instruction)
+            if not any(one == register and not _reads(value, register) for one, value in instruction.puts):
+                waiting += self._next(pc, instruction, function)
         without |= seen
         return False
 
-    def _next(self, pc: int, instruction: Instruction) -> Iterator[int]:
+    def _next(self, pc: int, instruction: Instruction, function: CodeRange) -> Iterator[int]:
         """Yield the addresses at which execution may continue, also in callees."""
-        if self._image.external_call(pc, instruction.size) is None:
-            yield from (pc + target for target in targets(instruction) if target is not None)
+        name, after = self._image.external_call(pc, instruction.size), pc + instruction.size
+        followed = [pc + target for target in targets(instruction) if target is not None] if name is None else []
+        yield from followed
+        if instruction.kind is Kind.CALL:
+            is_end = is_not_returning(name) if name is not None else not self._not_returning.isdisjoint(followed)
+            if is_end or after >= function.end:
+                return  # a call at the end does not return
         if instruction.kind in (Kind.NEXT, Kind.CALL, Kind.SYSTEM):
-            yield pc + instruction.size
+            yield after
 
     def _uses(self, instruction: Instruction, register: int) -> bool:
-        """Return whether an instruction reads a register, other than to save it or to compare it."""
+        """Return whether an instruction reads a register, other than to save it, to compare it or to change it.
+
+        A changed value still depends on that of the caller.
+        """
         found = [leaving.target for leaving in instruction.exits]
         if instruction.target is not None:
             found.append(instruction.target)
         whole = REGISTER, register, 0
         for number, value in instruction.puts:
-            if number < CC_OPERATION and (value != whole or (number in self._machine.general and number != register)):
+            if number != register and number < CC_OPERATION and (value != whole or number in self._machine.general):
                 found.append(value)
         for address, size, value in instruction.stores:
             found.append(address)

@@ -46,8 +46,8 @@ class Program:
         self.sweeps = Sweeps(image, lifter)
         self._last: Sweep | None = None
         """The function that was asked for last: most addresses are in the same one as the address before."""
-        self.inherited = Inherited(image, machine, ranges, self.sweeps)
         self.not_returning = set(image.not_returning)
+        self.inherited = Inherited(image, machine, ranges, self.sweeps, self.not_returning)
         self.changing_fp: set[int] = set()
         """Starts of functions that return with another frame pointer than at their entry."""
         self.moving_sp: dict[int, int | None] = {}
