@@ -15,7 +15,7 @@ from elftools.elf.elffile import ELFFile
 
 from lab.perf.recordings import END_OF_COPY, KEPT_MAPS, POPPED, compare
 from sframe_unwind.arch import ARCHES
-from sframe_unwind.perf.judging import Verdict
+from sframe_unwind.perf.judging import Unwound, Verdict
 from sframe_unwind.perf.names import Name, Names
 from sframe_unwind.perf.spaces import Space
 from sframe_unwind.perf.summary import Summary
@@ -41,8 +41,15 @@ def test_stacks_by_dwarf_are_those_of_perf(tmp_path: Path, source: str, dump: in
     compared = compare(path)
     assert compared.samples == len(stacks_of_perf(path)) > 10
     assert set(compared.differences) <= ({END_OF_COPY} if dump == 1024 else set())
-    verdicts = {one.by_method["dwarf"].verdict for one in unwound(path)}
+    # Before libgcc enters a handler, it overwrites the registers that its own frames have saved.
+    verdicts = {one.by_method["dwarf"].verdict for one in unwound(path) if not is_entering_a_handler(one)}
     assert verdicts - {Verdict.COMPLETE} == ({Verdict.CUT} if dump == 1024 else set())
+
+
+def is_entering_a_handler(one: Unwound) -> bool:
+    """Return whether a stack fails at a sample in libgcc's unwinder of exceptions."""
+    file, _ = one.space.place(one.sample.ip)
+    return one.by_method["dwarf"].verdict is Verdict.FAILED and Path(file).name == "libgcc_s.so.1"
 
 
 def test_stacks_of_programs_that_a_shell_starts(tmp_path: Path) -> None:
