@@ -15,8 +15,8 @@ from sframe_unwind.code.interpret.sweep import Sweeps
 class Inherited:
     """Finds the functions that read a register before they write it, other than to save it.
 
-    A callee outside the file, or one that can be replaced, is assumed to conform to the ABI, and so is a callee that
-    loads the register again from the slot where it has saved it.
+    A callee outside the file, or one that can be replaced, is assumed to conform to the ABI.  So are the callees of a
+    callee, and a callee that loads the register again from the slot where it has saved it.
 
     :param not_returning: starts of functions that do not return; functions may be added later.
     """
@@ -29,19 +29,22 @@ class Inherited:
         self._ranges = ranges
         self._sweeps = sweeps
         self._not_returning = not_returning
-        self._without: dict[int, set[int]] = {}
-        """By register, the addresses from which no instruction reads what the caller left in it."""
+        self._known: dict[tuple[int, int], bool] = {}
+        """By address and register, whether the code there uses the value in the register."""
 
     def reads(self, address: int, register: int) -> bool:
-        """Return whether a callee may use the value that its caller left in a register."""
-        without = self._without.setdefault(register, set())
+        """Return whether a callee may use the value that its caller left in a register, before it calls others."""
+        known = self._known.get((address, register))
+        if known is None:
+            known = self._known[address, register] = self._finds_use(address, register)
+        return known
+
+    def _finds_use(self, address: int, register: int) -> bool:
         waiting, seen = [address], set[int]()
         while waiting:
             pc = waiting.pop()
-            if pc in seen or pc in without:
-                continue
             function = self._ranges.find(pc)
-            if function is None or self._image.plt(pc) is not None or pc in self._image.interposable:
+            if pc in seen or function is None or self._image.plt(pc) is not None or pc in self._image.interposable:
                 continue
             seen.add(pc)
             instruction = self._sweeps.sweep(function).instructions.get(pc)
@@ -51,25 +54,25 @@ class Inherited:
                 return True
             if not any(one == register and not _reads(value, register) for one, value in instruction.puts):
                 waiting += self._next(pc, instruction, function)
-        without |= seen
         return False
 
     def _next(self, pc: int, instruction: Instruction, function: CodeRange) -> Iterator[int]:
-        """Yield the addresses at which execution may continue, also in callees."""
+        """Yield the addresses at which execution may continue, but for those in functions that are called."""
         name, after = self._image.external_call(pc, instruction.size), pc + instruction.size
         followed = [pc + target for target in targets(instruction) if target is not None] if name is None else []
-        yield from followed
         if instruction.kind is Kind.CALL:
             is_end = is_not_returning(name) if name is not None else not self._not_returning.isdisjoint(followed)
             if is_end or after >= function.end:
                 return  # a call at the end does not return
+        else:
+            yield from followed
         if instruction.kind in (Kind.NEXT, Kind.CALL, Kind.SYSTEM):
             yield after
 
     def _uses(self, instruction: Instruction, register: int) -> bool:
         """Return whether an instruction reads a register, other than to save it, to compare it or to change it.
 
-        A changed value still depends on that of the caller.
+        A changed value still depends on that of the caller.  `setjmp` saves registers in a buffer of its caller.
         """
         found = [leaving.target for leaving in instruction.exits]
         if instruction.target is not None:
@@ -82,8 +85,7 @@ class Inherited:
             found.append(address)
             if not isinstance(size, int):
                 found.append(size)
-            is_by_stack_pointer = address[:2] == (REGISTER, self._machine.arch.sp)
-            if value != whole or not is_by_stack_pointer:
+            if value != whole:
                 found.append(value)
         return any(_reads(expression, register) for expression in found)
 
