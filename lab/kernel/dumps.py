@@ -20,6 +20,7 @@ from drgn.helpers.linux.pid import find_task, for_each_task
 
 from lab.kernel.shown import PARTLY
 from sframe_unwind.address import KERNEL_HALF
+from sframe_unwind.kernel.unwinder import NAME as KERNEL
 from sframe_unwind.process.drgn_kernel import DrgnKernel, open_dump
 from sframe_unwind.process.stacks import named
 from sframe_unwind.process.vmcore import VmcoreTarget
@@ -47,10 +48,13 @@ class Compared(NamedTuple):
 
         drgn continues with guesses in user space on AMD64, and on AArch64 if an exception is not saved yet.  On s390x,
         it continues in user space, and after the start of a task, where it takes empty registers for those of an
-        exception.
+        exception.  On AArch64, it lacks the caller of a leaf function without CFI that was interrupted: it takes the
+        return address of the frame record, which is that of the caller.
         """
         own = [pc for pc, _ in self.own]
         by_drgn = [pc for pc, _ in self.drgn]
+        if self.stack.frames and self.stack.frames[0].unwinder == KERNEL and own[1:2] != by_drgn[1:2]:
+            del own[1:2]
         if own and own[0] < KERNEL_HALF:  # s390x
             return own == by_drgn[: len(own)]
         by_drgn = list(itertools.takewhile(lambda pc: pc >= KERNEL_HALF, by_drgn))
