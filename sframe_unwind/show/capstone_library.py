@@ -44,7 +44,7 @@ class _Probe(NamedTuple):
 
     code: bytes
     records: list[Record]
-    """What the library makes of them."""
+    """The instructions, as the library gives them."""
     address: int
 
 

@@ -10,19 +10,13 @@ import pytest
 from sframe_unwind.code.decode import lifting
 from sframe_unwind.debugger import code_registers
 from sframe_unwind.debugger.code_registers import RegisterProver
+from tests.debugger.computing import LIMIT, compute
 
 _ANYTHING: Any = None
-_LIMIT = 0.05
-
-
-def _compute() -> None:
-    until = time.thread_time() + 2 * _LIMIT
-    while time.thread_time() < until:
-        pass
 
 
 def _prover(monkeypatch: pytest.MonkeyPatch, load: Any, prove: Any) -> RegisterProver:
-    monkeypatch.setattr(code_registers, "_SECONDS", _LIMIT)
+    monkeypatch.setattr(code_registers, "_SECONDS", LIMIT)
     monkeypatch.setattr(lifting, "check_installed", load)
     monkeypatch.setattr(code_registers, "proved_registers", lambda *_: prove())
     prover = RegisterProver()
@@ -31,7 +25,7 @@ def _prover(monkeypatch: pytest.MonkeyPatch, load: Any, prove: Any) -> RegisterP
 
 
 def test_functions_use_up_the_time_of_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    prover = _prover(monkeypatch, load=lambda: None, prove=_compute)
+    prover = _prover(monkeypatch, load=lambda: None, prove=compute)
     assert prover.is_exhausted
     prover.renew()
     assert not prover.is_exhausted
@@ -39,6 +33,6 @@ def test_functions_use_up_the_time_of_a_stop(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("slow", ["load", "prove"])
 def test_neither_loading_nor_other_processes_use_it_up(slow: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = {"load": _compute, "prove": lambda: time.sleep(2 * _LIMIT)}
+    steps = {"load": compute, "prove": lambda: time.sleep(2 * LIMIT)}
     prover = _prover(monkeypatch, **{"load": lambda: None, "prove": lambda: None, slow: steps[slow]})
     assert not prover.is_exhausted

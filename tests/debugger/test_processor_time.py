@@ -12,28 +12,22 @@ from sframe_unwind.debugger import code_judge
 from sframe_unwind.debugger.code_judge import CodeJudge
 from sframe_unwind.debugger.processor_time import ProcessorTime
 from sframe_unwind.report.compare import ByCode
+from tests.debugger.computing import LIMIT, compute
 
 _ANYTHING: Any = None
-_LIMIT = 0.05
-
-
-def _compute() -> None:
-    until = time.thread_time() + 2 * _LIMIT
-    while time.thread_time() < until:
-        pass
 
 
 def _compute_and_fail() -> None:
-    _compute()
+    compute()
     raise ZeroDivisionError
 
 
 def _wait() -> None:
-    time.sleep(2 * _LIMIT)
+    time.sleep(2 * LIMIT)
 
 
 def test_work_uses_it_up_also_if_it_fails() -> None:
-    left = ProcessorTime(_LIMIT)
+    left = ProcessorTime(LIMIT)
     with left.used():
         _wait()
     assert not left.is_used_up
@@ -43,7 +37,7 @@ def test_work_uses_it_up_also_if_it_fails() -> None:
 
 
 @pytest.mark.parametrize(
-    ("load", "work", "is_used_up"), [(_wait, _wait, False), (_compute, _wait, False), (_wait, _compute, True)]
+    ("load", "work", "is_used_up"), [(_wait, _wait, False), (compute, _wait, False), (_wait, compute, True)]
 )
 def test_rows_are_judged_on_a_busy_machine(
     monkeypatch: pytest.MonkeyPatch, load: Callable[[], None], work: Callable[[], None], is_used_up: bool
@@ -57,6 +51,6 @@ def test_rows_are_judged_on_a_busy_machine(
 
     monkeypatch.setattr(lifting, "check_installed", load)
     monkeypatch.setattr(code_judge, "_judged", judged)
-    judge = CodeJudge(_LIMIT).rows_of(_ANYTHING)
+    judge = CodeJudge(LIMIT).rows_of(_ANYTHING)
     assert judge(0) == proved
     assert judge(1) == (None if is_used_up else proved)
