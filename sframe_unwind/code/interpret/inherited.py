@@ -33,7 +33,7 @@ class Inherited:
         """By address and register, whether the code there uses the value in the register."""
 
     def reads(self, address: int, register: int) -> bool:
-        """Return whether a callee may use the value that its caller left in a register, before it calls others."""
+        """Return whether a callee itself, apart from its own callees, may use the value of its caller in a register."""
         known = self._known.get((address, register))
         if known is None:
             known = self._known[address, register] = self._finds_use(address, register)
