@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,10 @@ from lab.convert.stepping import prepare, walk
 from tests.abis.debuggers import DEBUGGERS, debugger
 from tests.expectations import AGREEMENT
 from tests.gdb.driver import batch
-from tests.hanging import HANG
 from tests.lldb import debuggers as lldbs
-from tests.lldb.driver import START
+from tests.lldb.driver import IMPORT
+from tests.lldb.driver import batch as lldb_batch
 
-SECONDS = HANG
 GENERATED = "sframe (generated)"
 COMMANDS = ("sframe status", "sframe bt", "sframe compare", "sframe explain")
 
@@ -53,12 +51,11 @@ def test_in_gdb(name: str, program: Path) -> None:
 
 @pytest.mark.parametrize("name", ["22.1", "newest"])
 def test_in_lldb(name: str, program: Path) -> None:
-    commands = [f'command script import "{lldbs.PLUGIN}"', "b by_value", "run", *COMMANDS[:3]]
+    commands = [IMPORT, "b by_value", "run", *COMMANDS[:3]]
     commands += ["script print('generating now')", "sframe generate on", *COMMANDS, "sframe generate"]
     arguments = [argument for command in commands for argument in ("-o", command)]
-    command = [lldbs.find(name), "-x", "-b", *START, *arguments, str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-    shown = "\n".join(line for line in done.stdout.splitlines() if not line.startswith("(lldb)"))
+    said = lldb_batch(lldbs.find(name), *arguments, str(program))
+    shown = "\n".join(line for line in said.splitlines() if not line.startswith("(lldb)"))
     check(shown, program.parent / "cache")
     assert shown.rstrip().endswith("generate on")
 

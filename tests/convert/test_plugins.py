@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,9 @@ from lab.convert.stepping import prepare
 from sframe_unwind.translation.compact import MAX_ROWS
 from tests.abis.debuggers import DEBUGGERS, debugger
 from tests.gdb.driver import batch
-from tests.hanging import HANG
 from tests.lldb import debuggers as lldbs
-from tests.lldb.driver import START
-
-SECONDS = HANG
+from tests.lldb.driver import IMPORT
+from tests.lldb.driver import batch as lldb_batch
 
 
 def check(shown: str) -> None:
@@ -45,11 +42,7 @@ def test_gdb(name: str, made: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["22.1", "newest"])
 def test_lldb(name: str, made: dict[str, Any]) -> None:
-    commands = (
-        f'command script import "{lldbs.PLUGIN}"',
-        f"settings set target.env-vars LD_LIBRARY_PATH={made['library_path']}",
-        *("b by_value", "run", "sframe status", "sframe compare"),
-    )
-    arguments = [argument for command in commands for argument in ("-o", command)]
-    command = [lldbs.find(name), "-x", "-b", *START, *arguments, made["program"]["executable"]]
-    check(subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False).stdout)
+    commands = (IMPORT, f"settings set target.env-vars LD_LIBRARY_PATH={made['library_path']}")
+    asked = ("b by_value", "run", "sframe status", "sframe compare")
+    arguments = [argument for command in (*commands, *asked) for argument in ("-o", command)]
+    check(lldb_batch(lldbs.find(name), *arguments, made["program"]["executable"]))

@@ -16,7 +16,7 @@ from tests.abis.debuggers import DEBUGGERS, debugger
 from tests.gdb.driver import SETTINGS
 from tests.hanging import HANG
 from tests.lldb import debuggers as lldbs
-from tests.lldb.driver import START
+from tests.lldb.driver import batch
 from tests.samples import readelf
 from tests.samples.build import build, toolchain
 from tests.samples.catalogue import ABIS
@@ -39,8 +39,7 @@ def in_gdb(name: str, program: Path, folder: Path) -> list[str]:
 def in_lldb(path: str, program: Path, folder: Path) -> list[str]:
     commands = [f"settings set target.debug-file-search-paths {folder}", "b sample_stop", "run", "bt"]
     arguments = [argument for command in commands for argument in ("-O" if "set" in command else "-o", command)]
-    command = [path, "-x", "-b", *START, *arguments, str(program)]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
+    shown = batch(path, *arguments, str(program))
     return re.findall(r"^ *\*? *frame #\d+: 0x[0-9a-f]+ [^`]+`(\w+)", shown[shown.rindex("(lldb) bt") :], re.MULTILINE)
 
 

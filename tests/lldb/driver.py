@@ -77,8 +77,9 @@ def batch(
     try:
         said, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
+        where = _threads(process.pid)
         end(process.pid)
-        said, _ = process.communicate()
+        said = process.communicate()[0] + where
         raise HangError(f"LLDB hangs: {' '.join(command)}\n{said[-3000:]}") from None
     finally:
         end(process.pid)
@@ -88,6 +89,14 @@ def batch(
     check(said)
     assert status is None or process.returncode == status, f"exit status {process.returncode}\n{said[-3000:]}"
     return said
+
+
+def _threads(process: int) -> str:
+    """Return the stacks of all threads of an LLDB that hangs, as GDB shows them."""
+    command = ["gdb", "-nx", "-batch", "-p", str(process), "-ex", "thread apply all bt 40"]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False).stdout
+    return ""
 
 
 def check(said: str) -> None:
