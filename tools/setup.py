@@ -40,6 +40,10 @@ TEST_EXTRAS = (*DEMO_EXTRAS, "code", "survey", "cluster", "perf", "kernel", "tes
 PIP_SECONDS = 900
 
 
+_ENVIRONMENT, _DEBUGGERS = "the Python environment", "GDB and LLDB from PyPI"
+"""What the parts of Python are needed for."""
+
+
 class SetupError(Exception):
     """The set-up failed; the message is one line, or one line and the end of a tool's output."""
 
@@ -51,17 +55,22 @@ class Interpreter(NamedTuple):
     version: tuple[int, int]
     prefix: str
     has_venv: bool
-    has_library: bool  # the GDB wheel loads libpython, which not every build of Python has
+    has_library: bool  # the wheels' debuggers load libpython, which not every build of Python has
 
     def needs(self) -> list[Package]:
         """Return the Debian packages of Python's parts that this Python lacks."""
         name = "python{}.{}".format(*self.version)
         parts = []
         if not self.has_venv:
-            parts.append(Package(f"{name}-venv", None, "the Python environment"))
+            parts.append(Package(f"{name}-venv", None, _ENVIRONMENT))
         if not self.has_library:
-            parts.append(Package(f"lib{name}", None, "GDB from PyPI"))
+            parts.append(Package(f"lib{name}", None, _DEBUGGERS))
         return parts
+
+    def without(self, lacking: set[str]) -> Interpreter:
+        """Return this Python after an installation of what it needs, which left out these packages."""
+        left = {package.purpose for package in self.needs() if package.name in lacking}
+        return self._replace(has_venv=_ENVIRONMENT not in left, has_library=_DEBUGGERS not in left)
 
 
 PROBE = """
@@ -86,27 +95,27 @@ def probe(path: str) -> Interpreter | None:
 
 
 def choose_interpreter() -> Interpreter:
-    """Return the first Python >= 3.10 that is complete, or that Debian's packages can complete."""
+    """Return the first Python >= 3.10 that is complete, or that Debian's packages complete; else one without libpython.
+
+    :raises SetupError: no Python can make an environment.
+    """
     versioned = [f"python3.{minor}" for minor in range(15, 9, -1)]
     names = [sys.executable, "python3", "/usr/bin/python3", *versioned]
-    completable = None
-    for path in dict.fromkeys(filter(None, map(shutil.which, names))):
-        found = probe(path)
-        if found is None or found.version < (3, 10):
-            continue
-        if not found.needs():
-            return found
-        if completable is None and found.prefix == "/usr" and shutil.which("apt-get"):
-            completable = found
-    if completable is None:
-        raise SetupError(
-            "no Python >= 3.10 with venv and a shared libpython found, which GDB from PyPI needs "
-            "(Debian: apt install python3-venv libpython3-dev)"
-        )
-    lacking = install_packages(completable.needs())
-    if lacking:
-        raise SetupError(f"{completable.path} lacks " + " and ".join(p.name for p in lacking))
-    return completable
+    found = [probe(path) for path in dict.fromkeys(filter(None, map(shutil.which, names)))]
+    usable = [python for python in found if python is not None and python.version >= (3, 10)]
+    for python in usable:
+        if not python.needs():
+            return python
+    if shutil.which("apt-get"):
+        for python in usable:
+            if python.prefix == "/usr":
+                lacking = {package.name for package in install_packages(python.needs())}
+                usable.insert(0, python.without(lacking))
+                break
+    for python in usable:
+        if python.has_venv:
+            return python
+    raise SetupError("no Python >= 3.10 with venv found (Debian: apt install python3-venv libpython3-dev)")
 
 
 def fingerprint() -> str:
@@ -138,15 +147,20 @@ def was_moved() -> bool:
 
 
 def make_environment(extras: set[str]) -> None:
-    """Create `.venv` with these extras and those that it already has."""
+    """Create `.venv` with these extras and those that it already has; without debuggers if they cannot start."""
     present = installed_extras()
     if extras <= present:
         return
+    interpreter = choose_interpreter()
+    if not interpreter.has_library:
+        say("no GDB and LLDB from PyPI without a shared libpython; those of the system are used, if there are any")
+        extras = extras.difference(DEMO_EXTRAS)
+        if extras <= present:
+            return
     extras = extras | present
     STAMP.unlink(missing_ok=True)
     python = VENV / "bin" / "python"
     if was_moved() or run([str(python), "-m", "pip", "--version"]).returncode:
-        interpreter = choose_interpreter()
         say("making .venv with {} ({}.{})".format(interpreter.path, *interpreter.version))
         make_venv(interpreter.path, VENV)
     wanted = ",".join(sorted(extras))
@@ -216,7 +230,7 @@ def main() -> int:
         with one_at_a_time():
             install_packages(list(TEST_PACKAGES if for_test else DEMO_PACKAGES))
             make_environment(set(TEST_EXTRAS if for_test else DEMO_EXTRAS))
-            if for_test:
+            if for_test and "lldb" in installed_extras():
                 make_oldest_lldb()
     except SetupError as error:
         say(str(error))

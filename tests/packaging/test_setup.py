@@ -98,6 +98,26 @@ def test_environment_is_not_kept_where_the_tree_was_moved(checkout: Path, monkey
     assert setup.was_moved()
 
 
+def test_python_without_its_library_gets_what_needs_no_debugger(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A minimal Debian 13 has no libpython, which the debuggers of PyPI load; an ordinary user cannot install it."""
+    python = setup.probe(sys.executable)
+    assert python is not None
+    lacking = python._replace(prefix="/usr", has_library=False)
+    installed: list[str] = []
+    monkeypatch.setattr(setup, "probe", lambda _: lacking)
+    monkeypatch.setattr(setup, "install_packages", list)
+    monkeypatch.setattr(setup, "make_venv", lambda *_: None)
+    monkeypatch.setattr(setup, "pip_install", lambda *words: installed.append(words[-1]))
+    (checkout / ".cache").mkdir()
+    (checkout / "pyproject.toml").touch()
+    setup.make_environment(set(setup.TEST_EXTRAS))
+    extras = installed[0].partition("[")[2].rstrip("]").split(",")
+    assert sorted({*extras, "gdb", "lldb"}) == sorted(setup.TEST_EXTRAS)
+    assert "without a shared libpython" in capsys.readouterr().out
+
+
 def test_pip_without_a_network_tells_the_cause_once() -> None:
     retries = [f"WARNING: Retrying (Retry(total={left})) after 'name resolution'" for left in (4, 3, 2, 1, 0)]
     output = "\n".join([*retries, "ERROR: No matching distribution found for hatchling", "note: this is from pip"])
