@@ -20,7 +20,7 @@ from sframe_unwind import cli
 from tests import examples, schemas, tiers, transcripts, turns
 from tests.abis import summary
 from tests.hanging import WHOLE_TEST
-from tests.missing import fixed_addresses_needed
+from tests.missing import fixed_addresses_needed, skip_if_missing
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 _BUILDS_A_KERNEL = CHECKOUT / "tests/kernel/test_booted.py"
@@ -124,10 +124,25 @@ def _texts(value: Any) -> Iterator[str]:
         yield part if isinstance(part, str) else repr(part)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
-    """Begin the transcripts of a test."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, Any, Any]:
+    """Begin the transcripts of a test; skip it if a tool or package that one of its fixtures uses is not installed."""
     transcripts.begin()
+    try:
+        return (yield)
+    except Exception as error:
+        skip_if_missing(error)
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, Any, Any]:
+    """Skip a test if a tool or package that it uses is not installed."""
+    try:
+        return (yield)
+    except Exception as error:
+        skip_if_missing(error)
+        raise
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -141,10 +156,11 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the table of tests by ABI, the counts that the documentation promises, and how many were skipped why."""
     reports = [report for kind in _KINDS for report in terminalreporter.getreports(kind)]
-    properties = [entry for report in reports if report.when == "call" for entry in report.user_properties]
+    tests = [report for report in reports if isinstance(report, pytest.TestReport)]  # not of a file that skips all
+    properties = [entry for report in tests if report.when == "call" for entry in report.user_properties]
     skipped = [
         (value, report.longrepr[2])
-        for report in reports
+        for report in tests
         if report.skipped and isinstance(report.longrepr, tuple)
         for name, value in report.user_properties
         if name == summary.CELL
@@ -153,9 +169,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line)
 
 
-def _outcomes(reports: Iterable[pytest.TestReport]) -> Iterator[str]:
+def _outcomes(reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> Iterator[str]:
     """Yield the number of tests by outcome, and of the skipped ones by reason."""
-    counts = Counter(report.outcome for report in reports if report.when == "call" or not report.passed)
+    counts = Counter(report.outcome for report in reports if getattr(report, "when", "") == "call" or not report.passed)
     reasons = Counter(
         report.longrepr[2].removeprefix("Skipped: ")
         for report in reports

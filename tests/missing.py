@@ -14,6 +14,7 @@ import functools
 import os
 import shutil
 import subprocess
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -21,10 +22,13 @@ from typing import NoReturn
 
 import pytest
 
+from sframe_unwind.errors import MissingExtraError
 from sframe_unwind.machine import gdb, linux
 from sframe_unwind.machine.finding import Finding
 from tools.binutils import ToolchainUnavailable
 
+OUTCOMES = (pytest.skip.Exception, pytest.fail.Exception)
+"""What :func:`absent` raises: pytest's exceptions are none of :class:`Exception`."""
 IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 
 
@@ -88,6 +92,31 @@ def mapped_files_needed() -> None:
         os.close(os.open(first, os.O_RDONLY))
     except PermissionError as error:
         not_on_this_system(f"/proc/PID/map_files needs the capability CAP_CHECKPOINT_RESTORE: {error.strerror}")
+
+
+def skip_if_missing(error: Exception) -> None:
+    """End the test if what it raised means that a tool or a package is not installed; else return.
+
+    A test need not ask before for each of its commands, compilers and packages.  If ``CI`` is set, its own error stays.
+
+    :param error: what the test, or one of its fixtures, raised.
+    """
+    reason = _missing(error)
+    if reason and not IN_CI:
+        absent(reason)
+
+
+def _missing(error: Exception) -> str:
+    """Return what is not installed according to an exception; empty: that is not its cause."""
+    if isinstance(error, (ToolchainUnavailable, MissingExtraError)):
+        return str(error)
+    # Where a folder of PATH cannot be read, a command that is in no folder is refused, not missing.
+    if isinstance(error, (FileNotFoundError, PermissionError)):
+        name = str(error.filename)
+        raised_in = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+        if raised_in[-1:] == [subprocess.__file__] and os.sep not in name and shutil.which(name) is None:
+            return f"{name} is not installed"
+    return ""
 
 
 _randomisation = functools.cache(linux.randomisation)

@@ -33,6 +33,43 @@ def test_what_is_missing(monkeypatch: pytest.MonkeyPatch, in_ci: bool, outcome: 
         missing.not_on_this_system("another kernel")
 
 
+MISSING = {
+    "no-such-command is not installed": "subprocess.run(['no-such-command'], check=False)",
+    "no such assembler": "raise ToolchainUnavailable('no such assembler')",
+    "this needs the package libarchive-c": "raise MissingExtraError('libarchive-c', 'survey')",
+}
+PRESENT = ("open('no-such-file')", "open('/no/such-command')", "subprocess.run(['true'], cwd='/no')", "assert False")
+_FILE = """
+import subprocess, pytest
+from sframe_unwind.errors import MissingExtraError
+from tools.binutils import ToolchainUnavailable
+{fixture}
+def work(): {work}
+def test_first(): {test}
+def test_second(): {test}
+"""
+
+
+@pytest.mark.parametrize("in_fixture", [False, True])
+def test_what_a_test_or_its_fixture_lacks_skips_it(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, in_fixture: bool
+) -> None:
+    """The error of a missing tool ends a test as a question for it would; with ``CI`` set, it stays an error."""
+    for number, work in enumerate((*MISSING.values(), *PRESENT)):
+        fixture, test = ("@pytest.fixture(autouse=True, scope='module')", "pass") if in_fixture else ("", "work()")
+        pytester.makepyfile(**{f"test_{number}": _FILE.format(fixture=fixture, work=work, test=test)})
+    pytester.makeconftest("from tests.conftest import pytest_runtest_call, pytest_runtest_setup")
+    pytester.syspathinsert(TESTS.parent)
+    for in_ci, skipped in ((False, len(MISSING)), (True, 0)):
+        monkeypatch.setattr(missing, "IN_CI", in_ci)
+        done = pytester.inline_run("-p", "no:cacheprovider")
+        _, skips, failures = done.listoutcomes()
+        assert len(skips) == 2 * skipped
+        assert len(failures) == 2 * (len(MISSING) + len(PRESENT) - skipped)
+        for reason, skip in zip(MISSING, skips[::2]):
+            assert reason in str(skip.longrepr)
+
+
 @pytest.mark.parametrize("in_ci", [False, True])
 def test_what_the_machine_cannot_do_is_skipped_everywhere(monkeypatch: pytest.MonkeyPatch, in_ci: bool) -> None:
     refused = Finding("GDB", gdb.CALLS, False, "Bad address", "install another")

@@ -79,6 +79,11 @@ def test_a_run_ends_with_the_outcomes_and_the_reasons(tmp_path: Path) -> None:
     assert "\n1 passed, 5 failed, 0 skipped\n" in run_of(tmp_path, CI="true")
 
 
+def test_a_file_whose_tests_are_all_skipped_is_one_reason(tmp_path: Path) -> None:
+    said = run_of(tmp_path, "from tests.missing import absent\nabsent('no such compiler')\n")
+    assert "\n0 passed, 0 failed, 1 skipped\n  skipped 1: no such compiler\n" in said
+
+
 def test_examples_do_not_depend_on_the_modules_that_are_imported(tmp_path: Path) -> None:
     """Hypothesis would try the numbers in them, and a worker imports more with each test that it runs."""
     numbers = ", ".join(str(1_000_003 * number) for number in range(1, 40))

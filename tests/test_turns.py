@@ -17,10 +17,14 @@ def test_each_worker_begins_with_its_own_part() -> None:
 
 def test_a_file_that_fails_is_left_to_pytest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    names = ("turn_first", "turn_fails", "turn_last")
+    names = ("turn_first", "turn_fails", "turn_skips", "turn_last")
+    contents = {
+        "turn_fails": "raise OSError\n",
+        "turn_skips": "from tests.missing import absent\nabsent('no compiler')\n",
+    }
     for name in names:
-        (tmp_path / f"{name}.py").write_text("raise OSError\n" if name == "turn_fails" else "", encoding="utf-8")
+        (tmp_path / f"{name}.py").write_text(contents.get(name, ""), encoding="utf-8")
     import_in_turn(tmp_path, [tmp_path / f"{name}.py" for name in names], 1, 2)
-    assert [name in sys.modules for name in names] == [True, False, True]
+    assert [name in sys.modules for name in names] == [True, False, False, True]
     for name in names:
         sys.modules.pop(name, None)

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from tests import missing
+
 Item = TypeVar("Item")
 
 
@@ -24,8 +26,8 @@ def import_in_turn(checkout: Path, paths: Iterable[Path], worker: int, workers: 
     """
     modules = [".".join(path.relative_to(checkout).with_suffix("").parts) for path in sorted(paths)]
     for module in rotated(modules, worker, workers):
-        # pytest imports a file that fails again, and reports it.
-        with contextlib.suppress(Exception):
+        # pytest imports a file that fails, or skips its tests, again, and reports it.
+        with contextlib.suppress(Exception, *missing.OUTCOMES):
             importlib.import_module(module)
 
 

@@ -20,6 +20,7 @@ from tests.elf.objects import tools_for
 from tests.hanging import HANG
 from tests.process.programs import running
 from tools import debian
+from tools.binutils import ToolchainUnavailable
 
 SECONDS = HANG
 FRAMES = 12
@@ -51,7 +52,14 @@ class System(NamedTuple):
         return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False).stdout
 
     def tool(self, name: str) -> Path:
-        return self.root / "usr/bin" / name
+        """Return the path of a program.
+
+        :raises ToolchainUnavailable: it is not installed.
+        """
+        path = self.root / "usr/bin" / name
+        if not path.exists():
+            raise ToolchainUnavailable(f"{path} is not there: what it reads stays untested")
+        return path
 
     def compile(self, source: str, output: Path, *flags: str) -> None:
         """Compile a program with its libunwind."""

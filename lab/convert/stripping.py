@@ -97,6 +97,9 @@ def output(abi: str, file: Path, *arguments: str) -> tuple[int, str]:
 def compiled(abi: str, folder: Path, name: str, source: str, *flags: object, compiler: str = "gcc") -> Path:
     """Compile a program or a library of one source."""
     (folder / f"{name}.c").write_text(source, encoding="utf-8")
+    for flag in map(str, flags):
+        if flag.startswith("-fuse-ld="):
+            needed("ld." + flag.partition("=")[2])
     run(
         needed(PREFIX[abi] + compiler),
         "-O2",

@@ -10,6 +10,7 @@ from pathlib import Path
 from sframe_unwind.machine.personality import lldb_settings
 from tests.gdb import driver as gdb
 from tests.lldb import debuggers as lldb
+from tools.binutils import ToolchainUnavailable
 from tools.debuginfod import NO_SERVER
 
 INSIDE = Path(__file__).resolve().parent / "inside"
@@ -41,14 +42,14 @@ class Debugger:
         """Return the command that starts it on a program, with the plugin in a mode unless that is `WITHOUT`.
 
         :param more: additional words of the command line.
-        :raises FileNotFoundError: the debugger is not installed.
+        :raises ToolchainUnavailable: the debugger is not installed.
         """
         return self._gdb(executable, mode, abi, more) if self.is_gdb else self._lldb(executable, mode, more)
 
     def _gdb(self, executable: Path, mode: str, abi: str, more: Sequence[str]) -> list[str]:
         found = gdb.find(self.key, abi)
         if found is None:
-            raise FileNotFoundError(f"no {self.name} for {abi}")
+            raise ToolchainUnavailable(f"{self.name} for {abi} is not installed")
         settings = [*gdb.SETTINGS, gdb.WITHOUT_DEBUG_FILES, "set startup-with-shell on", "set max-completions 10"]
         plugin = [f"source {gdb.PLUGIN}", *_modes("set sframe mode {}", "set sframe strict on", mode)]
         started = [*settings, *(plugin if mode != WITHOUT else [])]
@@ -58,7 +59,7 @@ class Debugger:
     def _lldb(self, executable: Path, mode: str, more: Sequence[str]) -> list[str]:
         path = lldb.path_of(self.key)
         if not path.exists():
-            raise FileNotFoundError(f"no {self.name}: {path} is not there")
+            raise ToolchainUnavailable(f"{self.name} is not installed: {path} is not there")
         started = [part for line in self.lldb_startup(executable, mode) for part in ("-o", line)]
         return [str(path), "--no-lldbinit", "--no-use-colors", *started, *more]
 

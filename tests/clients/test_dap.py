@@ -12,10 +12,10 @@ import pytest
 
 from lab.drive.building import built
 from lab.drive.programs import named
+from tests.abis.debuggers import debugger
 from tests.clients.dap import Client
 from tests.clients.homes import gdb_environment, lldb_environment
 from tests.clients.process import Process
-from tests.gdb import driver
 from tests.gdb.compiling import compiled
 from tests.lldb.beside_programs import program as beside
 from tests.missing import absent
@@ -88,8 +88,7 @@ def masked(line: str) -> str:
 @pytest.mark.parametrize(("build", "function"), SESSIONS)
 @pytest.mark.usefixtures("fixed_addresses")
 def test_gdbs_adapter_shows_what_it_shows_without_the_plugin(build: str, function: str, tmp_path: Path) -> None:
-    gdb = driver.find("pypi")
-    assert gdb is not None
+    gdb = debugger("pypi", "amd64")
     shown = []
     for folder, plugin in (("without", False), ("plugin_", True)):
         (tmp_path / folder).mkdir()
@@ -124,8 +123,7 @@ def test_item_34_gdbs_adapter_fails_where_the_bound_of_an_array_is_lost(
     settings: Sequence[str], tmp_path: Path
 ) -> None:
     """This also holds without the plugin if CFI marks a register as lost."""
-    gdb = driver.find("pypi")
-    assert gdb is not None
+    gdb = debugger("pypi", "amd64")
     executable = compiled("lost_bound.c", tmp_path, "-O2")
     environment = gdb_environment(tmp_path / "home", bool(settings), settings)
     with Process([gdb.path, "-q", "-i", "dap"], environment, tmp_path) as process:

@@ -9,11 +9,11 @@ from typing import Any
 
 from pygdbmi import gdbmiparser
 
+from tests.abis.debuggers import newest
 from tests.clients.dap import Client
 from tests.clients.homes import gdb_environment, lldb_environment
 from tests.clients.process import Process
 from tests.debugger import listing
-from tests.gdb import driver
 from tests.gdb.conftest import debugger as debugger
 from tests.gdb.driver import Debugger
 from tests.missing import absent
@@ -96,8 +96,7 @@ def _answer(gdb: Process) -> list[dict[str, Any]]:
 
 def test_gdbs_adapter_with_the_init_file(tmp_path: Path) -> None:
     """`gdb -i dap` of dape, nvim-dap, Zed and Helix reads `~/.gdbinit`, and its console takes the commands."""
-    gdb = driver.find("pypi")
-    assert gdb is not None
+    gdb = newest("amd64")
     environment = gdb_environment(tmp_path / "home", plugin=True)
     with Process([gdb.path, "-q", "-i", "dap"], environment, tmp_path) as process:
         client = Client(process)

@@ -18,6 +18,7 @@ from lab.fuzz.mutations import Mutator
 from lab.fuzz.seeds import Seed, seeds
 from sframe_unwind.sframe.section import Section
 from tests.hanging import HANG
+from tests.missing import toolchain_needed
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 CAMPAIGNS = [
@@ -28,6 +29,10 @@ CAMPAIGNS = [
     ("readers", 1_000),
     ("source", 1_000),
 ]
+
+
+with toolchain_needed():
+    SECTIONS, TABLES, FILES, RECORDINGS = seeds(), cfi.seeds(), files.seeds(), perf.seeds()
 
 
 @pytest.mark.parametrize(("kind", "count"), CAMPAIGNS)
@@ -41,7 +46,7 @@ def test_a_short_campaign(kind: str, count: int) -> None:
     assert done.stdout.endswith("\n0 failures\n")
 
 
-@pytest.mark.parametrize("seed", seeds(), ids=lambda seed: seed.name.replace(" ", "-"))
+@pytest.mark.parametrize("seed", SECTIONS, ids=lambda seed: seed.name.replace(" ", "-"))
 def test_an_undamaged_section_is_answered(seed: Seed) -> None:
     seen: Counter[str] = Counter()
     target.exercise(seed, seen)
@@ -52,7 +57,7 @@ def test_an_undamaged_section_is_answered(seed: Seed) -> None:
     assert not seen["lookups refused"]
 
 
-@pytest.mark.parametrize("seed", seeds(), ids=lambda seed: seed.name.replace(" ", "-"))
+@pytest.mark.parametrize("seed", SECTIONS, ids=lambda seed: seed.name.replace(" ", "-"))
 def test_the_fields_are_all_there_is(seed: Seed) -> None:
     """Every byte belongs to a field, except for the auxiliary header and the gaps between tables."""
     section = Section(seed.data, seed.address)
@@ -86,7 +91,7 @@ def test_the_inputs_are_of_every_seed_and_kind(kind: str, outcomes: tuple[str, .
         assert seen[what] > 20, what
 
 
-@pytest.mark.parametrize("seed", cfi.seeds(), ids=lambda seed: seed.name.replace(" ", "-"))
+@pytest.mark.parametrize("seed", TABLES, ids=lambda seed: seed.name.replace(" ", "-"))
 def test_undamaged_cfi_is_answered(seed: Seed) -> None:
     seen: Counter[str] = Counter()
     cfi.exercise(seed, seen)
@@ -139,7 +144,7 @@ def test_splicing_joins_two_sections() -> None:
     assert any(bytes(data[-20:]) == seed.data[-20:] for seed in seeds()[1:])
 
 
-@pytest.mark.parametrize("seed", files.seeds(), ids=lambda seed: seed.name.replace(" ", "-"))
+@pytest.mark.parametrize("seed", FILES, ids=lambda seed: seed.name.replace(" ", "-"))
 def test_undamaged_file_is_answered(seed: Seed) -> None:
     seen: Counter[str] = Counter()
     files.exercise(seed, seen)
@@ -190,7 +195,7 @@ def test_fields_are_in_the_inputs() -> None:
         assert all(0 <= field.offset <= field.offset + field.size <= len(seed.data) for field in found)
 
 
-@pytest.mark.parametrize("seed", perf.seeds(), ids=lambda seed: seed.name.replace(" ", "-"))
+@pytest.mark.parametrize("seed", RECORDINGS, ids=lambda seed: seed.name.replace(" ", "-"))
 def test_an_undamaged_recording_is_answered(seed: perf.Input) -> None:
     """By SFrame, all stacks of programs are complete."""
     seen: Counter[str] = Counter()

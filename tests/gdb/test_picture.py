@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 
+from tests.abis.debuggers import newest
 from tests.gdb.terminal import plain
 from tools.screen import PICTURE, session
 
@@ -23,6 +24,7 @@ def bare(text: str) -> str:
 
 
 def test_the_picture_is_of_today() -> None:
+    newest("amd64")
     drawn = PICTURE.read_text(encoding="utf-8")
     texts = re.findall(r"<text [^>]*>([^<]*)</text>", drawn)
     shown = "".join(html.unescape(text) for text in texts)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from sframe_unwind.survey.archives import library
 from sframe_unwind.survey.judging import judge
 from sframe_unwind.survey.reserving import reserved
 from sframe_unwind.survey.rows import FAILED, LOST, NOTHING, SURVEYED, Surveyed, SurveyPlan
@@ -38,6 +39,7 @@ def dangerous(data: bytes, plan: SurveyPlan) -> Surveyed:
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """Return a folder of 20 files (two have the same contents), a package of five more, and a damaged archive."""
+    library()  # without libarchive, a survey of packages ends at once
     folder = tmp_path / "tree"
     folder.mkdir()
     for number in range(19):
