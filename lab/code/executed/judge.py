@@ -65,6 +65,10 @@ _HELPERS = {
     function helper_stores_higher; movq $1,16(%rsp); ret; end helper_stores_higher
     function helper_stores_second; movq $1,(%rsi); ret; end helper_stores_second
     function helper_stores_far; movq $1,64(%rdi); ret; end helper_stores_far
+    function helper_copies; mov %rsi,(%rdi); ret; end helper_copies
+    function helper_copies_far; mov %rsi,32(%rdi); ret; end helper_copies_far
+    function helper_copies_above; mov %rsi,48(%rsp); ret; end helper_copies_above
+    function helper_copies_by_memory; mov (%rdi),%rax; mov %rsi,(%rax); ret; end helper_copies_by_memory
     function helper_stores_by_rbx; movq $1,(%rbx); ret; end helper_stores_by_rbx
     function helper_stores_by_vector; movq %xmm0,%rax; movq $1,(%rax); ret; end helper_stores_by_vector
     function helper_stores_by_stack; mov 8(%rsp),%rax; movq $1,(%rax); ret; end helper_stores_by_stack
@@ -171,6 +175,10 @@ pointer_to_keeps: .quad helper_keeps
     function helper_stores_above; mov x9,#1; str x9,[sp]; ret; end helper_stores_above
     function helper_stores_higher; mov x9,#1; str x9,[sp,#16]; ret; end helper_stores_higher
     function helper_stores_far; mov x9,#1; str x9,[x0,#64]; ret; end helper_stores_far
+    function helper_copies; str x1,[x0]; ret; end helper_copies
+    function helper_copies_far; str x1,[x0,#32]; ret; end helper_copies_far
+    function helper_copies_above; str x1,[sp,#56]; ret; end helper_copies_above
+    function helper_copies_by_memory; ldr x9,[x0]; str x1,[x9]; ret; end helper_copies_by_memory
     function helper_stores_by_x19; mov x9,#1; str x9,[x19]; ret; end helper_stores_by_x19
     function helper_stores_by_vector; fmov x9,d0; str x9,[x9]; ret; end helper_stores_by_vector
     function helper_stores_by_stack; ldr x9,[sp]; str x9,[x9]; ret; end helper_stores_by_stack
@@ -194,6 +202,10 @@ pointer_to_keeps: .quad helper_keeps
     lghi %r1,1; lgr %r0,%r1; lgr %r2,%r1; lgr %r3,%r1; lgr %r4,%r1; lgr %r5,%r1
     ldgr %f0,%r1; ldgr %f2,%r1; ldgr %f4,%r1; br %r14
     end helper
+    function helper_copies; stg %r3,0(%r2); br %r14; end helper_copies
+    function helper_copies_far; stg %r3,32(%r2); br %r14; end helper_copies_far
+    function helper_copies_above; stg %r3,200(%r15); br %r14; end helper_copies_above
+    function helper_copies_by_memory; lg %r1,0(%r2); stg %r3,0(%r1); br %r14; end helper_copies_by_memory
     function helper_zeroes_fp; lghi %r11,0; .cfi_undefined %r11; br %r14; end helper_zeroes_fp
     function helper_pops_16; la %r15,16(%r15); .cfi_def_cfa_offset 144; br %r14; end helper_pops_16
     function helper_saves

@@ -59,6 +59,7 @@ class Callees(Stores):
                 registers[register] = OTHER
             elif register != SCATTERED and (changed is None or register in changed):
                 registers[register] = CLOBBERED
+        self._forget_by_callee(state)
         sp = registers[self._frame.sp]
         first, end = self._machine.callee_area
         for slot in state.slots:
@@ -69,6 +70,7 @@ class Callees(Stores):
     def system_call(self, state: State) -> None:
         """Change a state to the one after a system call, which may store through its arguments."""
         self._pass_addresses(state, frozenset((*self._machine.system_call_arguments, SCATTERED)))
+        self._forget_by_callee(state)
         for register in self._machine.system_call_results:
             state.registers[register] = UNKNOWN
 
@@ -84,6 +86,8 @@ class Callees(Stores):
         slots = state.slots
         addresses = list(self._passed(state, passing, own))
         self.exposes_frame |= bool(addresses)
+        for address in addresses:
+            self._expose(address, state)
         saved = [slot for slot, held in slots.items() if self._frame.is_saved(held)] if addresses else ()
         for slot in saved:
             if any(self._reaches.overlaps(value, _WORD, slot) for value in addresses):
@@ -134,7 +138,10 @@ class Callees(Stores):
             place = self._plus(
                 state.registers.get(register, OTHER), offset - (self._frame.sp_at_return[1] if register == sp else 0)
             )
-            for slot in state.slots if self._may_be_address(place) else ():
+            if not self._may_be_address(place):
+                continue
+            self._keep(place, size, OTHER, state)
+            for slot in state.slots:
                 if self._reaches.overlaps(place, size, slot):
                     state.slots[slot] = self._either(state.slots[slot], OTHER)
 

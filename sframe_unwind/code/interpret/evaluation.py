@@ -96,6 +96,7 @@ class Evaluator(Callees):
                 state.slots[slot] = self._either(held, stored)
             if has_reach(place) or is_open(place[0]):
                 self._scatter(stored, state)
+            self._keep(place, size, stored, state)
         if puts:
             self._put(puts, source_of_sp, state, pc)
 

@@ -228,7 +228,7 @@ class Expressions:
                 return OTHER
             if offset % _WORD:
                 return self._load_across(address, state)
-            held = state.slots.get(address)
+            held = state.word(address)
             return self._absent(address, state) if held is None else held
         if base == TABLE_BASE:
             return JUMP_ENTRY, self.entries.number(Entry(offset, size, signed))

@@ -7,6 +7,7 @@ from typing import Callable
 
 from sframe_unwind.code.decode.instruction import DIRECTION
 from sframe_unwind.code.decode.machines import Machine
+from sframe_unwind.code.interpret.constants import NO_CONSTANTS, Constants
 from sframe_unwind.code.interpret.reach import Reaches
 from sframe_unwind.code.interpret.stack_order import (
     NO_TOPS,
@@ -53,7 +54,7 @@ class State:
     in the stack.  Registers and slots that are missing here hold no such value on any path.
     """
 
-    __slots__ = ("leaked", "moved", "registers", "slots", "tops")
+    __slots__ = ("constants", "leaked", "moved", "registers", "slots", "tops")
 
     def __init__(self, registers: dict[int, Value], slots: dict[Slot, Value], leaked: bool = False) -> None:
         self.registers = registers
@@ -64,6 +65,12 @@ class State:
         """Whether the stack pointer may have been at a variable distance from the CFA."""
         self.tops: Tops = NO_TOPS
         """Upper bounds of stack pointers whose distance from the CFA varies."""
+        self.constants: Constants = NO_CONSTANTS
+
+    def word(self, address: Value) -> Value | None:
+        """Return what a word on the stack is known to hold; ``None``: nothing is known."""
+        held = self.slots.get(address)
+        return self.constants.load(address) if held is None else held
 
     def may_hold(self, address: Value) -> bool:
         """Return whether a slot with another base may overlap the word at an address, by some vector length.
@@ -90,7 +97,7 @@ class State:
     def copy(self) -> State:
         """Return a copy that can be changed independently."""
         result = State(self.registers.copy(), self.slots.copy(), self.leaked)
-        result.moved, result.tops = self.moved, self.tops
+        result.moved, result.tops, result.constants = self.moved, self.tops, self.constants
         return result
 
 
@@ -214,6 +221,10 @@ class Frame:
         changed |= self._join_slots(state.slots, other.slots, merge)
         if other.leaked and not state.leaked:
             state.leaked = changed = True
+        if state.constants is not other.constants:
+            shared = state.constants.shared(other.constants)
+            changed |= shared != state.constants
+            state.constants = shared
         return changed
 
     def _join_tops(self, state: State, other: State, address: int) -> bool:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from sframe_unwind.code.decode.instruction import ANYTHING, REGISTER, Expression
 from sframe_unwind.code.decode.machines import Machine
-from sframe_unwind.code.interpret.conditions import Conditions
 from sframe_unwind.code.interpret.expressions import SCATTERED, ReadConstant
+from sframe_unwind.code.interpret.kept_constants import KeptConstants
 from sframe_unwind.code.interpret.reach import has_reach
 from sframe_unwind.code.interpret.stack_order import may_overlap, overlaps
 from sframe_unwind.code.interpret.state import Frame, State
@@ -19,6 +19,7 @@ from sframe_unwind.code.interpret.values import (
     REPLACED,
     SIGNED,
     SIGNED_BY_B,
+    STACK,
     STACK_BASE,
     SYMBOL,
     UNKNOWN,
@@ -45,7 +46,7 @@ class Written(NamedTuple):
     """Size in bytes."""
 
 
-class Stores(Conditions):
+class Stores(KeptConstants):
     """Executes stores of values, and of values that may have been stored.
 
     :param read_constant: reads literal pools.
@@ -98,6 +99,7 @@ class Stores(Conditions):
         A store of unknown size is assumed to end within the object at its address, as a store with an index is.
         """
         self.exposes_frame |= self._may_be_address(value)
+        self._keep(STACK if expression == ANYTHING else address, None, value, state)
         if expression == ANYTHING:
             state.leaked = True
         elif not (on_stack(address[0]) or has_reach(address)):

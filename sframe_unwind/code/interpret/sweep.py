@@ -56,6 +56,7 @@ class Sweep:
     def _decode(self) -> None:
         pc, decode = self.function.start, self._lifter.instruction
         at = 0
+        in_block_loop = self._lifter.machine.in_block_loop
         code, end, instructions, branches = self._code, self._end, self.instructions, self._image.static_branches
         skip = self._lifter.machine.sizes(code, at)[0] if at < end else 1
         while at < end:
@@ -63,7 +64,9 @@ class Sweep:
             if not found.size or at + found.size > end:
                 at, pc = at + min(skip, 2), pc + min(skip, 2)
                 continue
-            if found.target is not None and found.kind is Kind.STOP:
+            if found.kind is Kind.NEXT:
+                found = found if in_block_loop is None else in_block_loop(code, at) or found
+            elif found.target is not None and found.kind is Kind.STOP:
                 found = self._executed(found, at)
             if branches and pc in branches:
                 self.branches.append((pc, branches[pc]))
@@ -90,6 +93,9 @@ class Sweep:
         if not self.function.start <= pc < self.function.end or not 0 <= at < self._end:
             return STOP
         found = self._executed(self._lifter.instruction(self._code, at), at)
+        in_block_loop = self._lifter.machine.in_block_loop
+        if in_block_loop is not None and found.kind is Kind.NEXT:
+            found = in_block_loop(self._code, at) or found
         target = self._image.static_branches.get(pc)
         found = found if target is None else either_way(found, pc, target)
         return found if at + found.size <= self._end else STOP

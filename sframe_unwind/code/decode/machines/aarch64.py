@@ -355,6 +355,7 @@ def _machine(arch: Arch) -> Machine:
         jumps=jumps.aarch64,
         like=None,
         execute=None,
+        in_block_loop=None,
         unsized_helpers=(),
         helpers={"arm64g_dirtyhelper_": ()},
         capstone_registers={

@@ -330,6 +330,7 @@ MACHINE = Machine(
     jumps=jumps.amd64,
     like=like,
     execute=None,
+    in_block_loop=None,
     unsized_helpers=("amd64g_dirtyhelper_XSAVE", "amd64g_dirtyhelper_SxDT"),
     helpers={
         "amd64g_dirtyhelper_S": (),

@@ -150,6 +150,9 @@ Such a call leaves its return address in another register than the ABI's: ``bras
     """``(instruction, target)``: returns the effects of an instruction that executes another one with some bits
     changed; ``None``: any effect except a jump is possible.  The field itself is ``None`` if the machine has no such
     instruction."""
+    in_block_loop: Callable[[bytes, int], Instruction | None] | None
+    """``(code, offset)``: returns the effects of an instruction of a loop that stores one object in blocks, where they
+    differ from those of the instruction alone.  The field itself is ``None`` if no such loop is known."""
     helpers: Mapping[str, tuple[int, ...]]
     """Prefixes of the names of VEX's helpers with side effects, and the general registers that those write."""
     unsized_helpers: tuple[str, ...]

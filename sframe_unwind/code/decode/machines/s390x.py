@@ -8,16 +8,20 @@ from collections.abc import Sequence
 from sframe_unwind.arch import s390x
 from sframe_unwind.code.decode.folding import add, mixed, unknown
 from sframe_unwind.code.decode.instruction import (
+    ADD,
     ANYTHING,
     CC_LEFT,
     CC_OPERATION,
     CC_RIGHT,
     CONSTANT,
+    EXTEND,
     HIGH,
     LOAD,
     PC_RELATIVE,
     REGISTER,
     REST,
+    RESULT,
+    SHIFT_LEFT,
     Exit,
     Expression,
     Instruction,
@@ -38,6 +42,7 @@ from sframe_unwind.code.decode.machines.base import (
     trap,
     writing,
 )
+from sframe_unwind.code.decode.machines.s390x_loops import in_block_loop
 from sframe_unwind.code.decode.machines.s390x_shape import displacement
 from sframe_unwind.code.decode.machines.s390x_storage import execute, storage_to_storage
 
@@ -57,6 +62,7 @@ _FIRST_IS_HIGH = 8
 """The bit of an instruction on vectors for a first operand among the registers 16 to 31 (RXB)."""
 _REVERSE, _LOAD_REVERSED, _STORE_REVERSED = b"\xb9\x0f", b"\x0f", b"\x2f"
 """The first bytes of ``lrvgr``; the last of ``lrvg`` and ``strvg``."""
+_STFLE = b"\xb2\xb0"
 _JUMPING = {0x44: 4, 0x45: 4, 0x05: 2, 0x0B: 2, 0x0C: 2}
 """First bytes and sizes of ``ex``, ``bal``, ``balr``, ``bsm`` and ``bassm``, which may continue anywhere."""
 _CANNOT_BE, _ALWAYS = 1, 15
@@ -79,7 +85,7 @@ def _describe(found: Disassembled) -> Instruction | None:
     raw = found.raw
     if found.mnemonic in _FROM_FLOATING:
         return writing(found.size, (raw[3] >> 4,))  # capstone takes it for a floating-point register
-    if raw[0] not in _FLOATING and found.mnemonic not in (*_HARMLESS, "stfle"):
+    if raw[0] not in _FLOATING and found.mnemonic not in _HARMLESS:
         return None
     first = found.registers[0] if found.registers else ()
     written = [*first]
@@ -90,8 +96,6 @@ def _describe(found: Disassembled) -> Instruction | None:
             other = _V0 + _FPRS.index(_FPRS[number - _V0] ^ 2)
             written += [other, other + HIGH]
     bases = {number for _, _, registers in found.memory for number in registers if number < _V0}
-    if found.mnemonic == "stfle":
-        written.append(0)
     is_read = found.mnemonic in (*_COMPARING, *_HARMLESS)
     return writing(found.size, written, () if is_read else tuple(map(anywhere_from, sorted(bases))))
 
@@ -123,6 +127,11 @@ def _special(raw: bytes) -> Instruction | None:
             exits=(Exit(target, 1, 0, None),),
             target=None,
         )
+    if raw[:2] == _STFLE and len(raw) >= 4:
+        size = (ADD, (SHIFT_LEFT, (EXTEND, (REGISTER, 0, 0), 8, False), 3), (CONSTANT, 8))
+        base, distance = raw[2] >> 4, (raw[2] & 0xF) << 8 | raw[3]
+        place: Expression = (REGISTER, base, distance) if base else (CONSTANT, distance)
+        return writing(4, (0,), ((place, size, RESULT),))
     if raw[:2] == b"\xb9\x11" and len(raw) >= 4:  # lngfr, for which VEX takes the operand from the result's register
         return writing(4, (raw[3] >> 4,))
     if raw[:1] == b"\xe7" and raw[5:6] == b"\x3f":  # vstl, which stores 16 bytes at most
@@ -256,10 +265,11 @@ MACHINE = Machine(
     unsigned_comparisons=frozenset((_UNSIGNED_COMPARISON,)),
     describe=_describe,
     unsized_helpers=(),
-    helpers={"s390x_dirtyhelper_STFLE": (0,), "s390x_dirtyhelper_vec": ()},
+    helpers={"s390x_dirtyhelper_vec": ()},
     jumps=jumps.s390x,
     like=None,
     execute=execute,
+    in_block_loop=in_block_loop,
     capstone_registers={
         **{name: n for n in range(16) for name in (f"r{n}", str(n))},
         **{f"{size}{n}": _V0 + _FPRS.index(n) for n in range(16) for size in "fv"},
