@@ -45,7 +45,7 @@ class Addresses:
         if name and _NUMBER.fullmatch(offset) and (found := self._named(name)):
             return [address + _number(offset) & ADDRESS_MASK for address in found]
         kinds = "a symbol nor section+offset" if self._layout.relocatable else "an address nor a symbol"
-        raise FileError(f"{text}: neither {kinds} of the file")
+        raise FileError(f"{text or repr(text)}: neither {kinds} of the file")
 
     def shown(self, address: int) -> str:
         """Return an address as text: in an object file, as section and offset."""

@@ -30,7 +30,7 @@ from sframe_unwind.annotate.functions import HAS_CFI, Annotated, annotated
 from sframe_unwind.annotate.listing import lines, title, to_json
 from sframe_unwind.annotate.patch import patch_of
 from sframe_unwind.annotate.proof import prove
-from sframe_unwind.cli.file_name import file_name
+from sframe_unwind.cli.file_name import file_name, input_name
 from sframe_unwind.cli.function_options import extents
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain, complain_of
 from sframe_unwind.errors import SFrameError, counted
@@ -48,7 +48,7 @@ _DEFAULT = "cc -c -g"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("file", metavar="FILE", type=file_name, help="an executable, shared library or object file")
+    parser.add_argument("file", metavar="FILE", type=input_name, help="an executable, shared library or object file")
     parser.add_argument("functions", metavar="FUNCTION", nargs="*", default=[], help="main, 0x1185, .text+0x10")
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--patch", action="store_true", help="print a patch of the sources")
@@ -83,6 +83,7 @@ def run(options: argparse.Namespace) -> int:
             return CANNOT
     try:
         with elf.opened(options.file) as binary:
+            binary.check_sections()
             functions = annotated(binary, extents(binary, options.functions))
             if options.patch:
                 status, output = _patch(options, binary, functions)

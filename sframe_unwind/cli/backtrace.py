@@ -21,8 +21,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from sframe_unwind.cli.contexts import FindContext, add_context_arguments, names_context, wanted_context
-from sframe_unwind.cli.file_name import file_name
+from sframe_unwind.cli.file_name import file_name, input_name
 from sframe_unwind.cli.file_options import add_file_arguments, found_files
+from sframe_unwind.cli.numbers import process_id
 from sframe_unwind.cli.output import terminal_columns
 from sframe_unwind.cli.status import CANNOT, DONE, complain
 from sframe_unwind.errors import ContextError, FileError
@@ -60,14 +61,14 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     target = parser.add_mutually_exclusive_group(required=True)
-    target.add_argument("--core", metavar="CORE", type=file_name, help="a core file")
+    target.add_argument("--core", metavar="CORE", type=input_name, help="a core file")
     target.add_argument(
         "--vmcore",
         metavar="DUMP",
         type=file_name,
         help="the crash dump of a Linux kernel, or /proc/kcore, the running one: the stacks of its tasks",
     )
-    target.add_argument("--pid", metavar="PID", type=int, help="a running process")
+    target.add_argument("--pid", metavar="PID", type=process_id, help="a running process")
     add_context_arguments(parser)
     parser.add_argument(
         "--exe",

@@ -23,7 +23,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from sframe_unwind.cli.file_name import file_name
+from sframe_unwind.cli.file_name import file_name, input_name
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain, complain_of
 from sframe_unwind.convert import to_debug_frame, to_sframe
 from sframe_unwind.convert.consumers import READERS
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file",
         metavar="FILE",
-        type=file_name,
+        type=input_name,
         help="an executable, a shared library, an object file or an archive of them",
     )
     parser.add_argument("-o", "--output", metavar="OUT", type=file_name, required=True, help="the file to write")

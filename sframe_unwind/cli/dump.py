@@ -26,7 +26,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from sframe_unwind import elf
-from sframe_unwind.cli.file_name import file_name
+from sframe_unwind.cli.file_name import input_name
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain, complain_of
 from sframe_unwind.errors import FormatError, SFrameError
 from sframe_unwind.report.dump import to_text
@@ -41,7 +41,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("file", metavar="FILE", type=file_name, help="an executable, shared library or object file")
+    parser.add_argument("file", metavar="FILE", type=input_name, help="an executable, shared library or object file")
     parser.add_argument(
         "functions", metavar="FUNCTION", nargs="*", default=[], help="main, 0x1185, or .text+0x10 in an object file"
     )

@@ -14,3 +14,13 @@ def file_name(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("expected the name of a file or a folder, found ''")
     return text
+
+
+def input_name(text: str) -> str:
+    """Return the name of a file that is read at any offset, which standard input cannot be.
+
+    :raises argparse.ArgumentTypeError: it is empty, or ``-``.
+    """
+    if text == "-":
+        raise argparse.ArgumentTypeError("expected the name of a file, found '-': standard input is not read")
+    return file_name(text)

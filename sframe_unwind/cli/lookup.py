@@ -16,7 +16,7 @@ import sys
 
 from sframe_unwind import elf
 from sframe_unwind.cli.addresses import Addresses
-from sframe_unwind.cli.file_name import file_name
+from sframe_unwind.cli.file_name import input_name
 from sframe_unwind.cli.lookup_lines import Lines, look_up
 from sframe_unwind.cli.standard_input import arriving_lines
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
@@ -40,7 +40,7 @@ STDIN = "-"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("file", metavar="FILE", type=file_name, help="an executable, shared library or object file")
+    parser.add_argument("file", metavar="FILE", type=input_name, help="an executable, shared library or object file")
     parser.add_argument("addresses", metavar="ADDRESS", nargs="+", help="0x1185, 4485, main, main+0x10, or -")
 
 

@@ -24,6 +24,23 @@ def at_least(least: int, name: str) -> Callable[[str], int]:
     return number
 
 
+def process_id(text: str) -> int:
+    """Return the number of a process: a type of :mod:`argparse`."""
+    return _number(text, "process")
+
+
+def thread_id(text: str) -> int:
+    """Return the number of a thread: a type of :mod:`argparse`."""
+    return _number(text, "thread")
+
+
+def _number(text: str, what: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"expected the number of a {what}, found {text!r}") from error
+
+
 def add_jobs(parser: argparse.ArgumentParser) -> None:
     """Add the option for the number of worker processes."""
     what = "number of processes"

@@ -38,6 +38,7 @@ from sframe_unwind import __version__
 from sframe_unwind.cli import output
 from sframe_unwind.cli.file_name import file_name
 from sframe_unwind.cli.file_options import add_file_arguments, found_files
+from sframe_unwind.cli.numbers import process_id, thread_id
 from sframe_unwind.cli.status import CANNOT, DONE, complain
 from sframe_unwind.errors import FileError, FormatError, counted
 from sframe_unwind.perf import own_vdso
@@ -84,8 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"the methods, of {', '.join(METHODS)} (default: all that the recording has data for)",
     )
     parser.add_argument("--event", metavar="NAME", action="append", default=[], help="only samples of this event")
-    parser.add_argument("--pid", metavar="PID", type=int, action="append", default=[], help="only this process")
-    parser.add_argument("--tid", metavar="TID", type=int, action="append", default=[], help="only this thread")
+    parser.add_argument("--pid", metavar="PID", type=process_id, action="append", default=[], help="only this process")
+    parser.add_argument("--tid", metavar="TID", type=thread_id, action="append", default=[], help="only this thread")
     parser.add_argument("--comm", metavar="NAME", action="append", default=[], help="only threads with this name")
     parser.add_argument("--stacks", action="store_true", help="print each sample with its stacks, and no tables")
     parser.add_argument("--convert", action="store_true", help="make SFrame from the CFI of files that have none")

@@ -36,7 +36,7 @@ from typing import NamedTuple
 
 from sframe_unwind import __version__, elf
 from sframe_unwind.cli.addresses import Addresses
-from sframe_unwind.cli.file_name import file_name
+from sframe_unwind.cli.file_name import file_name, input_name
 from sframe_unwind.cli.file_options import add_debug_arguments, found_files
 from sframe_unwind.cli.in_processes import made_in_order
 from sframe_unwind.cli.numbers import add_jobs
@@ -66,7 +66,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("file", metavar="FILE", type=file_name, help="an executable, shared library or object file")
+    parser.add_argument("file", metavar="FILE", type=input_name, help="an executable, shared library or object file")
     parser.add_argument(
         "functions", metavar="FUNCTION", nargs="*", default=[], help="main, main+0x10, 0x1185, .text+0x10"
     )
@@ -109,6 +109,7 @@ def run(options: argparse.Namespace) -> int:
         check_writable("--html", options.html)
     try:
         with elf.opened(options.file) as binary:
+            binary.check_sections()
             debug_file = _debug_file(options, binary)
             if debug_file is None:
                 return _show(options, ShownFile(binary), options.file)

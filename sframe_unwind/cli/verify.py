@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 
 from sframe_unwind import __version__, baseline
-from sframe_unwind.cli.file_name import file_name
+from sframe_unwind.cli.file_name import file_name, input_name
 from sframe_unwind.cli.function_options import add_functions, extents
 from sframe_unwind.cli.guarded import Item, guarded, status_of
 from sframe_unwind.cli.numbers import add_jobs
@@ -56,7 +56,7 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument(
-        "files", metavar="FILE", type=file_name, nargs="+", help="an ELF file, an archive, or a directory of them"
+        "files", metavar="FILE", type=input_name, nargs="+", help="an ELF file, an archive, or a directory of them"
     )
     parser.add_argument(
         "--against",

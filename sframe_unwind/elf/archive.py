@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from sframe_unwind.elf.constants import ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC
 from sframe_unwind.elf.reader import open_file
 from sframe_unwind.errors import FileError
 
-MAGIC, THIN_MAGIC = b"!<arch>\n", b"!<thin>\n"
+MAGIC, THIN_MAGIC = ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC
 
 HEADER_SIZE = 60
 _NAME, SIZE_FIELD, _END = slice(0, 16), slice(48, 58), slice(58, 60)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from sframe_unwind.address import KERNEL_HALF
 from sframe_unwind.arch import Arch, of_elf
-from sframe_unwind.elf.constants import PT_GNU_SFRAME, PT_LOAD, PT_NOTE, SHT_GNU_SFRAME, SHT_SYMTAB
+from sframe_unwind.elf.constants import ET_CORE, PT_GNU_SFRAME, PT_LOAD, PT_NOTE, SHT_GNU_SFRAME, SHT_SYMTAB
 from sframe_unwind.elf.contents import Reader
 from sframe_unwind.elf.reader import FileReader, PathLike, open_file
 from sframe_unwind.elf.records import ProgramHeader, SectionHeader
@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # most commands need few of these
     from sframe_unwind.orc import OrcTable
 
 SECTION_NAME = ".sframe"
+
+_CORE = "a core file, expected a program or library; `sframe-unwind backtrace --core` shows its stacks"
 
 _CHUNK = 4096
 """Number of bytes that one read of a file fetches: one page, since the kernel reads whole pages anyway."""
@@ -125,10 +127,12 @@ class ElfBinary(Reader):
         return symbol_text(symbol, offset)
 
     def check_sections(self) -> None:
-        """Check that the file has section headers.
+        """Check that the file can have code and tables, and has section headers.
 
-        :raises FileError: it has none, and so nothing tells where its code is.
+        :raises FileError: it is a core file, or has no section headers, and so nothing tells where its code is.
         """
+        if self._is_core:
+            raise FileError(_CORE)
         if not self.sections:
             raise FileError("no section headers, which tell where code and DWARF CFI are")
 
@@ -250,7 +254,12 @@ class ElfBinary(Reader):
 
     def no_sframe(self) -> NoSFrameError:
         """Return the error that the file has no SFrame."""
-        return NoSFrameError(self.without_contents(SECTION_NAME) or f"no {SECTION_NAME} section")
+        found = _CORE if self._is_core else self.without_contents(SECTION_NAME)
+        return NoSFrameError(found or f"no {SECTION_NAME} section")
+
+    @property
+    def _is_core(self) -> bool:
+        return self.header.type == ET_CORE
 
     def named(self, name: str) -> SectionHeader | None:
         """Return the last section with a name; ``None``: there is none."""

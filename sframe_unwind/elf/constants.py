@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC = b"!<arch>\n", b"!<thin>\n"
+
 ET_REL, ET_EXEC, ET_DYN, ET_CORE = 1, 2, 3, 4
 """Types of files."""
 

@@ -9,7 +9,14 @@ import os
 from functools import cached_property
 from typing import BinaryIO
 
-from sframe_unwind.elf.constants import PN_XNUM, PT_LOAD, SHN_XINDEX, SHT_NOBITS
+from sframe_unwind.elf.constants import (
+    ARCHIVE_MAGIC,
+    PN_XNUM,
+    PT_LOAD,
+    SHN_XINDEX,
+    SHT_NOBITS,
+    THIN_ARCHIVE_MAGIC,
+)
 from sframe_unwind.elf.records import HEADER_SIZE, ProgramHeader, Record, SectionHeader, decoded, file_header, layout
 from sframe_unwind.errors import FileError, counted
 
@@ -45,6 +52,10 @@ class Headers:
         for magic, program in _COMPRESSED.items():
             if start.startswith(magic):
                 raise FileError(f"compressed; {program} -d decompresses it")
+        if start.startswith(ARCHIVE_MAGIC):
+            raise FileError("an archive, expected one of its members: `ar x` extracts them")
+        if start.startswith(THIN_ARCHIVE_MAGIC):
+            raise FileError("a thin archive, expected one of the files that it names")
         self.header = file_header(start)
         self.byteorder = self.header.byteorder
 

@@ -41,7 +41,8 @@ def open_descriptor(path: PathLike) -> int:
     if stat.S_ISREG(mode):
         return descriptor
     os.close(descriptor)
-    raise FileError(f"{path}: {os.strerror(errno.EISDIR) if stat.S_ISDIR(mode) else 'not a regular file'}")
+    found = f"{os.strerror(errno.EISDIR)}, expected a file" if stat.S_ISDIR(mode) else "not a regular file"
+    raise FileError(f"{path}: {found}")
 
 
 def is_directory(path: PathLike) -> bool:

@@ -254,7 +254,7 @@ def file_header(data: bytes) -> FileHeader:
     """
     what = "not a readable ELF file"
     if data[:4] != MAGIC:
-        raise FileError(f"{what}: Magic number does not match")
+        raise FileError(f"{what}: it begins with {data[:4]!r}, expected {MAGIC!r}")
     file_class, order = data[4:5], BYTE_ORDERS.get(data[5] if len(data) > 5 else 0)
     if file_class == b"\1":
         raise FileError("a 32-bit ELF file; SFrame exists for 64-bit ABIs only")

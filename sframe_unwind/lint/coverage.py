@@ -21,4 +21,4 @@ def coverage_findings(subject: Subject, functions: Sequence[Described]) -> Itera
         if size:
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             message = f"{size} of {end - start} bytes of code have no FDE: {', '.join(names[:_NAMED])}{more}"
-            yield Finding(c.CODE_WITHOUT_FDE, message, None, start, names[0])
+            yield Finding(c.CODE_WITHOUT_FDE, message, None, found[0].start, names[0])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Callable, NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.code.decode.machines import MACHINES
+from sframe_unwind.code.decode.machines.base import ADDRESSES
 from sframe_unwind.show.capstone_library import decoder, split
 
 NameOf = Callable[[int], str]
@@ -90,14 +92,23 @@ class Disassembler:
             name = self._name_of(int(operands, 16))
             return f"{jump} {operands} <{name}>" if name else f"{jump} {operands}"
         text = self._machine.objdump_text(mnemonic, operands)
-        target = self._machine.reference(text, end) if "0x" in text or "%rip" in text else None
-        if target is None:
+        targets = self._machine.references(text, end) if "0x" in text or "%rip" in text else ()
+        if not targets:
             self._texts[key] = text
             return text
-        name = self._name_of(target)
-        if f"{target:#x}" in text:
-            return f"{text} <{name}>" if name else text
-        return f"{text}  # {target:#x}" + (f" <{name}>" if name else "")
+        names = {f"{target:#x}": self._name_of(target) for target in targets}
+        if len(targets) == 1:
+            ((address, name),) = names.items()
+            if "%rip" in text:
+                return f"{text}  # {address}" + (f" <{name}>" if name else "")
+            if text.endswith(address):
+                return f"{text} <{name}>" if name else text
+
+        def named(found: re.Match[str]) -> str:
+            name = names.get(found[0])
+            return f"{found[0]} <{name}>" if name else found[0]
+
+        return ADDRESSES.sub(named, text)
 
     def _jump(self, mnemonic: str) -> str:
         """Return objdump's mnemonic of a jump that has only its target as operand; empty: the instruction is no jump.
@@ -108,7 +119,7 @@ class Disassembler:
         if found is None:
             text = self._machine.objdump_text(mnemonic, _SOME_TARGET)
             name, _, operand = text.rpartition(" ")
-            is_jump = operand == _SOME_TARGET and self._machine.reference(text, 0) == int(_SOME_TARGET, 16)
+            is_jump = operand == _SOME_TARGET and int(_SOME_TARGET, 16) in self._machine.references(text, 0)
             found = self._jumps[mnemonic] = name if is_jump else ""
         return found
 

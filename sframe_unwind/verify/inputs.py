@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -67,10 +68,17 @@ def inputs(names: list[str], with_cfi: bool = False, tick: Tick = lambda: None) 
         found = False
         for item in (_directory if is_directory(name) else _file)(Path(name), is_wanted):
             found = True
-            yield item
+            yield _with_advice(name, item) if isinstance(item, Failure) and len(names) > 1 else item
         if not found:
             table = f"{elf.SECTION_NAME} or {EH_FRAME}" if with_cfi else elf.SECTION_NAME
             yield Failure(name, f"nothing with a {table} section in it")
+
+
+def _with_advice(name: str, failure: Failure) -> Failure:
+    """Return the failure of one of several names; if there is no file with this one, it may be that of a function."""
+    is_missing = "/" not in name and failure.error == f"{name}: {os.strerror(errno.ENOENT)}"
+    advice = f"; a function is named by --function {name}"
+    return failure._replace(error=failure.error + advice) if is_missing else failure
 
 
 def answer(

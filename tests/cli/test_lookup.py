@@ -102,7 +102,7 @@ def test_symbols_cannot_drive_the_terminal(small: Path, capsys: pytest.CaptureFi
 def test_no_such_address(small: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
     assert main(["lookup", "--", str(small), text, "0x1010"]) == 2
     printed = capsys.readouterr()
-    shown = text.replace("\x1b", "\\x1b")
+    shown = text.replace("\x1b", "\\x1b") or "''"
     assert printed.err == f"sframe-unwind: {small}: {shown}: neither an address nor a symbol of the file\n"
     assert printed.out.startswith("0x1010: first\n")
 

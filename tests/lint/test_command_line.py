@@ -209,3 +209,14 @@ def test_files_that_cannot_be_linted(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert out.startswith(f"{good}: spec (manuals of 2.44 to 2.46): accepted whole")
     assert main(["lint", "--write-baseline", str(tmp_path / "no" / "folder"), str(good)]) == 2
     assert "cannot be written: No such file or directory" in capsys.readouterr().err
+
+
+def test_code_without_fde_is_at_the_function_that_the_finding_names(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its address was that of the section, so that `--function main` printed it where main is the first one."""
+    program = str(build("plt"))
+    main(["lint", "--json", program])
+    (section,) = json.loads(capsys.readouterr().out)["files"][0]["sections"]
+    (found,) = (one for one in section["findings"] if one["name"] == "code-without-fde")
+    assert found["where"].split()[0] == hex(found["address"])
+    main(["lint", "--function", "main", program])
+    assert "code-without-fde" not in capsys.readouterr().out

@@ -61,6 +61,10 @@ NEAR = {
         .irp name, cije, cgijne, clije, clgijhe
         \\name %r1, 32, f
         .endr
+        bprp 5, f, f
+        bprp 5, 3f, 4f
+    3:  bpp 5, 3b, 32(%r4)
+    4:  bpp 5, f, 0(%r4)
         srl %r1, 32
         br %r14
         basr %r14, %r1
@@ -68,6 +72,12 @@ NEAR = {
     """,
 }
 """Functions whose instructions refer to addresses below 10, which capstone writes without ``0x``, and to others."""
+WRAPPING = {
+    "amd64": "lea -64(%rip), %rax; jmp .-64; jne .-64; call .-4096",
+    "aarch64": "adr x0, .-4; adr x0, .-64; ldr x0, .-64; b .-64; bl .-64; cbz x0, .-64; tbz w0, #3, .-64; b.eq .-64",
+    "s390x": "j .-64; larl %r1, .-64; brasl %r14, .-64; bprp 5, .-64, .-64; bpp 5, .-64, 0(%r4); crje %r1, %r2, .-64",
+}
+"""Instructions whose targets would be before address 0, so that they are at the end of the address space."""
 JUMP = """
 f:  .cfi_startproc
     push %rbp
@@ -99,6 +109,13 @@ def assembled(tmp_path: Path, abi: str, source: str) -> Path:
     return path
 
 
+def texts_by_objdump(path: Path, abi: str) -> dict[int, str]:
+    """Return the instructions of the section ``.text`` by offset."""
+    command = [str(tools_for(abi, 3) / "objdump"), "-d", "--no-show-raw-insn", "-j", ".text", str(path)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=HANG).stdout
+    return {int(at, 16): text for at, text in re.findall(r"^ +([0-9a-f]+):\t(.*)$", printed, re.MULTILINE)}
+
+
 def texts(path: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> dict[int, str]:
     """Return the instructions of the function by offset."""
     assert main(["show", str(path), "f", "--json", *flags]) in (0, 1)
@@ -110,16 +127,25 @@ def texts(path: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> dict[i
 def test_targets_are_named_as_by_objdump(abi: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     package_needed("capstone")
     path = assembled(tmp_path, abi, f"f: .cfi_startproc\n{NEAR[abi]}\n.cfi_endproc\n.size f, .-f")
-    command = [str(tools_for(abi, 3) / "objdump"), "-d", "--no-show-raw-insn", "-j", ".text", str(path)]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=HANG).stdout
-    expected = {int(at, 16): text for at, text in re.findall(r"^ +([0-9a-f]+):\t(.*)$", printed, re.MULTILINE)}
-    found = texts(path, capsys, "--no-code")
+    expected, found = texts_by_objdump(path, abi), texts(path, capsys, "--no-code")
 
     def names(texts: dict[int, str]) -> dict[int, list[str]]:
-        return {at: re.findall(r"<(.*)>", texts[at]) for at in found}
+        return {at: re.findall(r"<([^>]*)>", texts[at]) for at in found}
 
     assert names(found) == names(expected)
     assert sum(map(len, names(found).values())) >= 9
+
+
+@pytest.mark.parametrize("abi", WRAPPING)
+def test_targets_before_the_first_address_are_those_of_objdump(
+    abi: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package_needed("capstone")
+    path = assembled(tmp_path, abi, f"f: .cfi_startproc\n{WRAPPING[abi]}\n.cfi_endproc\n.size f, .-f")
+    expected, found = texts_by_objdump(path, abi), texts(path, capsys, "--no-code")
+    targets = {at: re.findall(r"(f[0-9a-f]{15}) <", expected[at]) for at in found}
+    assert {at: re.findall(r"0x(f[0-9a-f]{15})", found[at]) for at in found} == targets
+    assert all(targets.values())
 
 
 def test_instruction_in_a_sentence_is_that_of_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

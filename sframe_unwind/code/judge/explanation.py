@@ -8,6 +8,7 @@ from typing import Callable, NamedTuple, Union
 from sframe_unwind import unwind_rule
 from sframe_unwind.code.decode.disassembly import Disassembler
 from sframe_unwind.code.decode.instruction import HIGH
+from sframe_unwind.code.decode.machines.base import ADDRESSES
 from sframe_unwind.code.interpret.interpretation import Interpreter
 from sframe_unwind.code.interpret.run import Run
 from sframe_unwind.code.interpret.state import State
@@ -213,14 +214,15 @@ class Explainer:
         return self._with_offset(text, address + instruction.size) if self._relative else text
 
     def _with_offset(self, text: str, end: int) -> str:
-        """Return an instruction with the offset of its target in the target's section, in place of the address.
+        """Return an instruction with the offset of each target in the target's section, in place of the address.
 
         :param end: address after the instruction.
         """
-        target = self._interpreter.machine.reference(text, end)
-        if target is None or (section := self._interpreter.image.section(target)) is None:
-            return text
-        return text.replace(f"{target:#x}", f"{target - section.start:#x}")
+        offsets = {}
+        for target in self._interpreter.machine.references(text, end):
+            if (section := self._interpreter.image.section(target)) is not None:
+                offsets[f"{target:#x}"] = f"{target - section.start:#x}"
+        return ADDRESSES.sub(lambda found: offsets.get(found[0], found[0]), text) if offsets else text
 
 
 def vector_lengths(count: int) -> str:

@@ -29,6 +29,7 @@ from sframe_unwind.code.decode.machines import jumps
 from sframe_unwind.code.decode.machines.aarch64_shape import displacement
 from sframe_unwind.code.decode.machines.aarch64_vectors import described
 from sframe_unwind.code.decode.machines.base import (
+    ADDRESSES,
     Disassembled,
     Machine,
     anywhere_from,
@@ -101,7 +102,6 @@ _WITHOUT_RESULT = writing(4, (), (EVERYWHERE,))
 """A system instruction whose operation is not known: it can write only the register that it names (Arm ARM, C4.1)."""
 _RETURNING = {0xD65F0BFF, 0xD65F0FFF}
 """``retaa``, ``retab``."""
-_HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
 _NEGATIVE = re.compile(r"0xf[0-9a-f]{15}")
 """As capstone writes a number of vectors; objdump gives it a sign."""
 _ZERO = 31
@@ -293,11 +293,12 @@ def _condition(helper: str, constants: Sequence[int]) -> tuple[str, int] | None:
 def _objdump_text(mnemonic: str, operands: str) -> str:
     # objdump writes decimal numbers within brackets and after them.
     plain, bracket, address = operands.partition("[")
-    address = _HEXADECIMAL.sub(lambda found: str(int(found[0], 16)), address)
-    plain = _NEGATIVE.sub(lambda found: str(signed(int(found[0], 16), 64)), plain)
+    address = ADDRESSES.sub(lambda found: str(int(found[0], 16)), address)
     if not bracket and _RELATIVE.match(mnemonic):
         others, mark, target = plain.rpartition("#")
         plain = f"{others}{mark}{small_address(target)}"
+    else:
+        plain = _NEGATIVE.sub(lambda found: str(signed(int(found[0], 16), 64)), plain)
     return f"{mnemonic} {plain}{bracket}{address}".rstrip()
 
 
@@ -306,9 +307,9 @@ _RELATIVE = re.compile(r"(?:b|bl|bc?\.\w+|cbn?z|tbn?z|adrp?|ldr|ldrsw|prfm)$")
 _TARGET = re.compile(_RELATIVE.pattern[:-1] + r" [^\[]*#?0x([0-9a-f]+)$")
 
 
-def _reference(text: str, _end: int) -> int | None:
+def _references(text: str, _end: int) -> tuple[int, ...]:
     target = _TARGET.match(text)
-    return None if target is None else int(target[1], 16)
+    return () if target is None else (int(target[1], 16),)
 
 
 def _directive_name(number: int) -> str:
@@ -369,7 +370,7 @@ def _machine(arch: Arch) -> Machine:
         returns_through=None,
         att_syntax=False,
         objdump_text=_objdump_text,
-        reference=_reference,
+        references=_references,
         disassembler=("CS_ARCH_ARM64", "CS_MODE_ARM"),
         directive_name=_directive_name,
         has_access=True,

@@ -39,7 +39,7 @@ from sframe_unwind.code.decode.machines.amd64_described import (
     like,
 )
 from sframe_unwind.code.decode.machines.amd64_shape import shape_of
-from sframe_unwind.code.decode.machines.amd64_text import objdump_text, reference
+from sframe_unwind.code.decode.machines.amd64_text import objdump_text, references
 from sframe_unwind.code.decode.machines.base import (
     STOP,
     Machine,
@@ -345,7 +345,7 @@ MACHINE = Machine(
     returns_through=None,
     att_syntax=True,
     objdump_text=objdump_text,
-    reference=reference,
+    references=references,
     disassembler=("CS_ARCH_X86", "CS_MODE_64"),
     directive_name=named(amd64.ARCH, "%"),
     has_access=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.code.decode.machines.base import small_address
 
 _WITH_REGISTER = ("mov", "lea", "add", "sub", "and", "or", "xor", "test", "cmp")
@@ -31,15 +32,15 @@ _RELATIVE = re.compile(r"(-?)(?:0x)?([0-9a-f]*)\(%rip\)")
 """Capstone leaves out a displacement of 0, and writes those below 10 without ``0x``."""
 
 
-def reference(text: str, end: int) -> int | None:
-    """Return the address to which an instruction refers; ``None``: it refers to none.
+def references(text: str, end: int) -> tuple[int, ...]:
+    """Return the address to which an instruction refers; none if it refers to none.
 
     :param end: address after the instruction.
     """
     if "(%rip)" in text:
         relative = _RELATIVE.search(text)
-        return None if relative is None else end + int(f"{relative[1]}{relative[2] or 0}", 16)
+        return () if relative is None else (end + int(f"{relative[1]}{relative[2] or 0}", 16) & ADDRESS_MASK,)
     if "%" in text or "$" in text or "(" in text:  # most instructions
-        return None
+        return ()
     target = _TARGET.search(text)
-    return None if target is None else int(target[1], 16)
+    return () if target is None else (int(target[1], 16),)

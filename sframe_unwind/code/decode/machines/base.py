@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Callable, NamedTuple
 
@@ -185,9 +186,9 @@ Such a call leaves its return address in another register than the ABI's: ``bras
     """Whether objdump writes instructions in AT&T's syntax."""
     objdump_text: Callable[[str, str], str]
     """``(mnemonic, operands)`` of capstone: returns the instruction in objdump's notation."""
-    reference: Callable[[str, int], int | None]
-    """``(instruction in objdump's notation, address after it)``: returns the address that the instruction jumps to or
-    computes from its own; ``None``: it has no such operand."""
+    references: Callable[[str, int], Sequence[int]]
+    """``(instruction in objdump's notation, address after it)``: returns the addresses that the instruction jumps to or
+    computes from its own, one for each such operand."""
     disassembler: tuple[str, str]
     """Names of capstone's constants for architecture and mode."""
     directive_name: Callable[[int], str]
@@ -260,6 +261,10 @@ def signed(value: int, bits: int) -> int:
     """Return the lowest bits of a number as a signed number."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
+
+
+ADDRESSES = re.compile(r"0x[0-9a-f]+")
+"""Matches the hexadecimal numbers in an instruction."""
 
 
 def small_address(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import s390x
 from sframe_unwind.code.decode.folding import add, mixed, unknown
 from sframe_unwind.code.decode.instruction import (
@@ -29,6 +30,7 @@ from sframe_unwind.code.decode.instruction import (
 )
 from sframe_unwind.code.decode.machines import jumps
 from sframe_unwind.code.decode.machines.base import (
+    ADDRESSES,
     STOP,
     Disassembled,
     Machine,
@@ -66,7 +68,6 @@ _STFLE = b"\xb2\xb0"
 _JUMPING = {0x44: 4, 0x45: 4, 0x05: 2, 0x0B: 2, 0x0C: 2}
 """First bytes and sizes of ``ex``, ``bal``, ``balr``, ``bsm`` and ``bassm``, which may continue anywhere."""
 _CANNOT_BE, _ALWAYS = 1, 15
-_HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
 
 
 _FLOATING = (0xB3, 0xED, 0xE7)
@@ -205,24 +206,34 @@ _RELATIVE = re.compile(
     r"(?:l|lg|lgf|llgf|lh|lgh|llh|llgh|st|stg|sth|ex|pfd|c|cg|cgf|cl|clg|clgf|ch|cgh|clh|clgh)rl$"
 )
 """The mnemonics of instructions whose last operand is an address relative to their own."""
+_PRELOADING = {"bprp": (1, 2), "bpp": (1,)}
+"""The instructions that predict a branch, and their operands that are addresses: that of the branch and its target."""
 
 
 def _objdump_text(mnemonic: str, operands: str) -> str:
     # objdump writes decimal numbers, except for addresses; capstone writes those below 10 without 0x.
-    operands = operands.replace(", ", ",")
-    others, comma, address = operands.rpartition(",")
-    if not _RELATIVE.match(mnemonic) or address.startswith("%"):
-        others, comma, address = operands, "", ""
-    others = _HEXADECIMAL.sub(lambda found: str(int(found[0], 16)), others)
-    return f"{mnemonic} {others}{comma}{small_address(address)}".rstrip()
+    texts = operands.replace(", ", ",").split(",")
+    if mnemonic in _PRELOADING:
+        addresses = _PRELOADING[mnemonic]
+    else:
+        is_relative = _RELATIVE.match(mnemonic) and not texts[-1].startswith("%")
+        addresses = (len(texts) - 1,) if is_relative else ()
+    for number, text in enumerate(texts):
+        texts[number] = _address(text) if number in addresses else ADDRESSES.sub(_decimal, text)
+    return f"{mnemonic} {','.join(texts)}".rstrip()
 
 
-_TARGET = re.compile(r"(?:.*[ ,])0x([0-9a-f]+)$")
+def _address(text: str) -> str:
+    # Capstone writes an address at the end of the address space as a negative number.
+    return f"{int(text, 16) & ADDRESS_MASK:#x}" if text.startswith("-") else small_address(text)
 
 
-def _reference(text: str, _end: int) -> int | None:
-    target = _TARGET.match(text)
-    return None if target is None else int(target[1], 16)
+def _decimal(found: re.Match[str]) -> str:
+    return str(int(found[0], 16))
+
+
+def _references(text: str, _end: int) -> tuple[int, ...]:
+    return tuple(int(address, 16) for address in ADDRESSES.findall(text))  # other numbers are decimal
 
 
 def _condition(helper: str, constants: Sequence[int]) -> tuple[str, int] | None:
@@ -277,7 +288,7 @@ MACHINE = Machine(
     returns_through=s390x.RA,
     att_syntax=False,
     objdump_text=_objdump_text,
-    reference=_reference,
+    references=_references,
     disassembler=("CS_ARCH_SYSZ", "CS_MODE_BIG_ENDIAN"),
     directive_name=named(s390x.ARCH, "%"),
     has_access=False,
