@@ -24,6 +24,7 @@ import argparse
 import sys
 from bisect import bisect_left
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from sframe_unwind import elf
 from sframe_unwind.cli.file_name import input_name
@@ -60,10 +61,11 @@ def run(options: argparse.Namespace) -> int:
 
     try:
         sections = elf.load(options.file, lazy=False)
-        only = _numbers(options) if options.functions else None
+        chosen = _chosen(options) if options.functions else None
     except SFrameError as error:
         complain_of(options.file, error)
         return CANNOT
+    only = None if chosen is None else chosen.numbers
     if options.json:
         from sframe_unwind.report.dump_json import to_json  # the text needs no JSON
 
@@ -72,14 +74,23 @@ def run(options: argparse.Namespace) -> int:
         pieces = to_text(sections, report, only)
     for piece in pieces:
         sys.stdout.write(piece)
-    if only is not None and not any(only.values()):
-        complain(f"{options.file}: SFrame does not cover {' or '.join(options.functions)}")
+    for text in () if chosen is None else chosen.not_covered:
+        complain(f"{options.file}: SFrame does not cover {text}")
         status = max(status, NOT_ALL)
     return status
 
 
-def _numbers(options: argparse.Namespace) -> dict[int, list[int]]:
-    """Return the numbers of the functions that the arguments name, by the number of their table in the file.
+class _Chosen(NamedTuple):
+    """What the arguments name."""
+
+    numbers: dict[int, list[int]]
+    """The numbers of the functions, by the number of their table in the file."""
+    not_covered: list[str]
+    """The arguments for which there is no function."""
+
+
+def _chosen(options: argparse.Namespace) -> _Chosen:
+    """Return the functions that the arguments name.
 
     The addresses are those of the layout, in which sections of object files do not overlap; the numbers are the same.
 
@@ -90,13 +101,21 @@ def _numbers(options: argparse.Namespace) -> dict[int, list[int]]:
 
     with elf.opened(options.file) as binary:
         addresses = Addresses(Symbols([*binary.symbols, *binary.stubs]), binary.layout)
-        wanted = sorted({address for text in options.functions for address in addresses.find(text)})
+        wanted = {text: addresses.find(text) for text in options.functions}
+        every = sorted({address for found in wanted.values() for address in found})
         tables = [table for section in binary.sframe for table in section.tables]
-        return {place: list(_covering(table, wanted)) for place, table in enumerate(tables)}
+        numbers: dict[int, list[int]] = {}
+        covered: set[int] = set()
+        for place, table in enumerate(tables):
+            numbers[place] = []
+            for number, inside in _covering(table, every):
+                numbers[place].append(number)
+                covered.update(inside)
+        return _Chosen(numbers, [text for text, found in wanted.items() if covered.isdisjoint(found)])
 
 
-def _covering(table: Table, addresses: list[int]) -> Iterator[int]:
-    """Yield the numbers of the functions that contain an address."""
+def _covering(table: Table, addresses: list[int]) -> Iterator[tuple[int, list[int]]]:
+    """Yield the numbers of the functions that contain an address, and the addresses."""
     for number, (start, size) in enumerate(zip(*table.extents())):
-        if bisect_left(addresses, start) < bisect_left(addresses, start + size):
-            yield number
+        if inside := addresses[bisect_left(addresses, start) : bisect_left(addresses, start + size)]:
+            yield number, inside

@@ -8,7 +8,9 @@ import stat
 import sys
 from typing import TYPE_CHECKING
 
-from sframe_unwind.elf.reader import file_type
+from sframe_unwind.elf.constants import ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC
+from sframe_unwind.elf.reader import file_type, open_file
+from sframe_unwind.elf.records import MAGIC
 from sframe_unwind.errors import FileError
 from sframe_unwind.replacing import replacing, writing
 
@@ -19,8 +21,10 @@ if TYPE_CHECKING:
 def check_writable(option: str, path: str) -> None:
     """Check that a file can be written, before the work starts whose result it gets.
 
+    A program is not overwritten: in ``verify --html a.so b.so``, ``a.so`` is the page.
+
     :param option: the option that names it, such as ``--html``.
-    :raises FileError: it cannot be written.
+    :raises FileError: it cannot be written, or is a program, a library or an archive.
     """
     from pathlib import Path  # it takes 4 ms to import, and most runs write no file
 
@@ -36,6 +40,17 @@ def check_writable(option: str, path: str) -> None:
         raise FileError(f"{option}: expected the name of a file, found {path!r}")
     if not os.access(target if found is not None else target.parent, os.W_OK):
         raise FileError(f"{path}: cannot be written: {os.strerror(_why(target) if there else errno.ENOENT)}")
+    if found == stat.S_IFREG and _is_program(path):
+        raise FileError(f"{option}: {path} is an ELF file or an archive, which is not overwritten")
+
+
+def _is_program(path: str) -> bool:
+    """Return whether a file is an ELF file or an archive, as far as it can be read."""
+    try:
+        with open_file(path) as stream:
+            return stream.read(len(ARCHIVE_MAGIC)).startswith((MAGIC, ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC))
+    except (OSError, FileError):  # it can be written, but not read
+        return False
 
 
 def _why(target: Path) -> int:

@@ -15,7 +15,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from sframe_unwind.errors import FileError
+
 _DEFAULT = "less"
+_DUMB = "dumb"
+"""The value of ``TERM`` for a terminal that can only print text.  If it is not set, nothing else is known of it."""
 _OPTIONS = {"LESS": "FRX", "LV": "-c"}
 
 
@@ -23,10 +27,13 @@ _OPTIONS = {"LESS": "FRX", "LV": "-c"}
 def paged(wanted: bool = True) -> Iterator[bool]:
     """Send what the block prints to a pager, if standard output is a terminal; give the block whether it is one.
 
+    A dumb terminal, as in a shell of Emacs, shows neither colours nor a pager, so it does not count as one.
+
     :param wanted: ``False``: the user wants no pager.
+    :raises FileError: ``PAGER`` is not a command.
     """
-    is_terminal = sys.stdout.isatty()
-    command = shlex.split(os.environ.get("PAGER", _DEFAULT))
+    is_terminal = sys.stdout.isatty() and os.environ.get("TERM", _DUMB) != _DUMB
+    command = _command()
     if not (wanted and is_terminal) or not command or command == ["cat"] or not shutil.which(command[0]):
         yield is_terminal
         return
@@ -43,6 +50,15 @@ def paged(wanted: bool = True) -> Iterator[bool]:
             assert pager.stdin is not None
             pager.stdin.close()
         _wait(pager)
+
+
+def _command() -> list[str]:
+    """Return the words of the pager's command; empty: the user wants none."""
+    text = os.environ.get("PAGER", _DEFAULT)
+    try:
+        return shlex.split(text)
+    except ValueError as error:  # a quotation mark without another
+        raise FileError(f"PAGER: expected a command, found {text!r}: {error}") from error
 
 
 def _wait(pager: subprocess.Popen[str]) -> None:

@@ -152,6 +152,8 @@ def _show(options: argparse.Namespace, file: ShownFile, with_source: str) -> int
         return max(status, _write_page(options, file, ((part, file.listing(part, shown)) for part in parts)))
     if options.json:
         return max(status, _print_json(options, _Printed(file, shown, selection.pictured), parts))
+    if not parts:  # a pager for nothing would clear the screen on which the errors are
+        return status
     with paged(not options.no_pager) as is_terminal:
         by_default = is_terminal and not os.environ.get("NO_COLOR")
         colour = options.color == "always" or (options.color == "auto" and by_default)

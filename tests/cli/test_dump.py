@@ -272,6 +272,10 @@ def test_functions_that_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert printed(0, "last+4", "0x1010", "--json") == []
     assert printed(0, "last+4", "0x1010") == [first, last]
     assert printed(1, "bare") == []
+    for form in ([], ["--json"]):
+        assert main(["dump", *form, str(path), "bare", "0x1010", "0x2000"]) == 1
+        missing = "".join(f"sframe-unwind: {path}: SFrame does not cover {name}\n" for name in ("bare", "0x2000"))
+        assert capsys.readouterr().err == missing
     assert main(["dump", "--json", str(path), "first"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["sections"][0]["functions"]
     assert found["start"] == 0x1010

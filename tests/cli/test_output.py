@@ -113,3 +113,19 @@ def test_name_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         monkeypatch.setattr(Path, method, refuse)
     with pytest.raises(FileError, match=": cannot be written: File name too long"):
         check_writable("--html", str(tmp_path / ("x" * 300)))
+
+
+@pytest.mark.parametrize("contents", [b"\x7fELF", b"!<arch>\n", b"!<thin>\n"])
+@pytest.mark.parametrize(
+    "command", ["verify --html", "verify --write-baseline", "lint --sarif", "lint --write-baseline", "show --html"]
+)
+def test_a_program_is_not_overwritten(command: str, contents: bytes, tmp_path: Path, program: Path) -> None:
+    """In `verify --html a.so b.so`, the first library would become the page."""
+    library = tmp_path / "a.so"
+    library.write_bytes(contents + b"and the rest")
+    done = run(*command.split(), library, program)
+    assert done.returncode == 2
+    option = command.split()[1]
+    expected = f"{option}: {library} is an ELF file or an archive, which is not overwritten"
+    assert (done.stdout, done.stderr) == ("", f"sframe-unwind: {expected}\n")
+    assert library.read_bytes() == contents + b"and the rest"

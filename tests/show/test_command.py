@@ -307,6 +307,16 @@ def test_colours_and_pager_are_those_of_a_terminal(tmp_path: Path) -> None:
     without = at_a_terminal(plain, PAGER="", NO_COLOR="1")
     assert "\x1b" not in without
     assert re.sub(r"\x1b\[[\d;]*m", "", coloured).replace(" ", "") == without.replace(" ", "")
+    assert at_a_terminal(plain, PAGER=str(pager), TERM="dumb") == without
+    assert at_a_terminal([program, "no_such_function"], PAGER=str(pager)) == ""
+
+
+def test_pager_that_is_no_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    program = str(build("callback"))
+    monkeypatch.setenv("PAGER", "less '")
+    assert main(["show", program, "main", "--no-code"]) == 2
+    said = f'{program}: PAGER: expected a command, found "less \'": No closing quotation'
+    assert capsys.readouterr().err == f"sframe-unwind: {said}\n"
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
