@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import NamedTuple
 
 import lldb
 
@@ -26,6 +25,7 @@ from lldb_plugin.process.process import Process
 from lldb_plugin.version import TAKES_ALL_FRAMES
 from sframe_unwind.debugger.settings import OFF, Settings
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind.walk import MAX_FRAMES, Registers
 
 _ENDED = (lldb.eStateInvalid, lldb.eStateExited, lldb.eStateDetached)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import NamedTuple
 
 import lldb
 
@@ -20,6 +19,7 @@ from lldb_plugin.lifecycle.renewal import Renewals
 from lldb_plugin.lifecycle.session import Session
 from lldb_plugin.lifecycle.stop_hooks import StopHooks
 from lldb_plugin.version import CAN_RENEW
+from sframe_unwind.named_tuple import NamedTuple
 
 _PATIENCE = 0.001
 """Seconds to wait for LLDB's lock on the target: for a call in another thread that does not wait for these frames."""
