@@ -100,6 +100,33 @@ def _as_text(shown: Any) -> str:
     return str(shown if isinstance(shown, int) else (shown.frame, shown.scope.pc, shown.scope.is_inlined))
 
 
+def stacks_that_rules_did_not_decide(debugger: lldb.SBDebugger, program: dict[str, Any]) -> dict[str, Any]:
+    """Return how often the plugin compared all frames of a stack, from the start of a program to a stop.
+
+    The stack in the dynamic linker, where LLDB stops by itself, is returned, too: in mode `auto`, and in mode `off`.
+    """
+    from lldb_plugin.lifecycle import decision
+
+    inside = Program(debugger)
+    compared = []
+    original = decision._planned
+
+    def counted(process: Any, thread: lldb.SBThread, *others: Any) -> Any:
+        compared.append(hex(thread.GetFrameAtIndex(0).GetPC()))
+        return original(process, thread, *others)
+
+    patched: Any = decision
+    patched._planned = counted
+    with inside.started({**program, "place": "_dl_debug_state"}):
+        shown = [(frame.GetPC(), frame.GetSP()) for frame in inside.thread]
+        inside.run("sframe mode off")
+        alone = [(frame.GetPC(), frame.GetSP()) for frame in inside.thread]
+        inside.run("sframe mode auto")
+        inside.run(f"breakpoint set -n {program['place']}")
+        inside.run("process continue")
+        return {"compared": compared, "shown": shown, "alone": alone}
+
+
 def calls_for_deep_stack(debugger: lldb.SBDebugger, program: dict[str, Any]) -> dict[str, Any]:
     """Return how often the plugin asks LLDB for frames, registers and memory from a start to a step, and the stack.
 
