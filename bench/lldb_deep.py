@@ -26,7 +26,7 @@ OVER_LEAST_AT_MOST = Target(1.15)
 _ALONE = "SFrame alone"
 _STRIPPED = "SFrame alone, a stripped program"
 _MOST = 50_000
-"""Number of frames that the plugin gives an LLDB that takes all frames at once (``lldb_plugin.lifecycle.decision``)."""
+"""Number of frames that the plugin gives an LLDB that takes all frames at once (``lldb_plugin.lifecycle.planning``)."""
 OVERFLOW = Target(2.0)
 """Processor seconds from the start of a program to the display of its stack overflow."""
 

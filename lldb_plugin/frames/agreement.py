@@ -8,15 +8,17 @@ for each function of a recursion.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from lldb_plugin.process.shared_rules import SharedRule, SharedRules
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import ReadAhead, ReadMemory, ReadRegister, WordReader
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind.other_stacks import OtherStacks
 from sframe_unwind.unwind.recursion import RECENT, WalkedFrame, skip_repetition
+from sframe_unwind.unwind.signal_frame import is_trampoline
 from sframe_unwind.unwind.step import Caller, check_outward, step
 from sframe_unwind.unwind.walk import MAX_FRAMES, Registers
 
@@ -69,7 +71,7 @@ class Agreement(NamedTuple):
                 return True
             address = lookup_address(pc, interrupted)
             common = shared[address] or self._learned(Registers(pc, sp, fp), address, level, interrupted)
-            if common is None and self._is_left_to_lldb(address, level):
+            if common is None and level and self._is_left_to_lldb(Registers(pc, sp, fp), address, level, interrupted):
                 return True
             if common is None or (common.rule.ra_signed and pac_mask is None):
                 return False
@@ -97,13 +99,19 @@ class Agreement(NamedTuple):
                 recent.clear()
         return False
 
-    def _is_left_to_lldb(self, address: int, level: int) -> bool:
-        """Return whether a frame and those outside it are LLDB's: far out, in code without unwind data.
+    def _is_left_to_lldb(self, frame: Registers, address: int, level: int, interrupted: bool) -> bool:
+        """Return whether a frame in code without unwind data, and those outside it, are LLDB's.
 
-        Only LLDB's own frames tell the caller, and to read them, LLDB unwinds all frames inside.  ``_start`` is such
-        code in a program without CFI.
+        ``_start`` is such code, in the dynamic linker and in a program without CFI.  Only LLDB's own frames tell
+        whether the stack ends there; to read them, LLDB unwinds all frames inside, so far out they are not read.
         """
-        return level >= _FAR and self.shared.is_undescribed(address) and self.callers.knows_function(address)
+        if not self.shared.is_undescribed(address):
+            return False
+        if level >= _FAR:
+            return self.callers.knows_function(address)
+        if interrupted or is_trampoline(self.arch, self.read, frame.pc):
+            return False
+        return self.callers.is_caller(level, frame, None)
 
     def _learned(self, frame: Registers, address: int, level: int, interrupted: bool) -> SharedRule | None:
         """Return SFrame's rule for a frame that no CFI describes; ``None``: LLDB has another caller, or may have.

@@ -11,7 +11,7 @@ import itertools
 
 import lldb
 
-from lldb_plugin.frames.native_frames import Frames, NativeFrame, frames_from, known
+from lldb_plugin.frames.native_frames import Frames, NativeFrame, NoFramesError, frames_from, known
 from lldb_plugin.process.process import Process
 from sframe_unwind.address import lookup_address
 from sframe_unwind.debugger.settings import FALLBACK
@@ -21,10 +21,6 @@ from sframe_unwind.unwind.step import Caller, step
 from sframe_unwind.unwind.walk import FallbackUnwinder, Registers, UnwindResult
 
 NAME = "lldb"
-
-
-class NoFramesError(SFrameError):
-    """The thread has no frames, for example because its process runs."""
 
 
 class NativeStack:

@@ -11,16 +11,20 @@ in ``get_frame_at_index`` always deadlocks LLDB 23.1.0, and reading memory or re
 
 from __future__ import annotations
 
-from typing import ClassVar, Union
+from typing import TYPE_CHECKING, ClassVar
 
 import lldb
 from lldb.plugins.scripted_frame_provider import ScriptedFrameProvider
 
-from lldb_plugin.frames.scripted_frame import SFrameFrame
 from lldb_plugin.lifecycle.questions import Questions
 
-Answer = Union[int, SFrameFrame]
-"""LLDB's representation of a frame: the index of its own frame, or a frame of a script."""
+if TYPE_CHECKING:
+    from typing import Union
+
+    from lldb_plugin.frames.scripted_frame import SFrameFrame
+
+    Answer = Union[int, SFrameFrame]
+    """LLDB's representation of a frame: the index of its own frame, or a frame of a script."""
 
 
 class SFrameFrameProvider(ScriptedFrameProvider):

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import lldb
 
-from lldb_plugin.frames.frame_list import FrameList
-from lldb_plugin.frames.frame_plan import Shown
 from lldb_plugin.frames.kept_frames import Moment, moment_of
-from lldb_plugin.frames.scripted_frame import FrameMaker
 from lldb_plugin.interface.lock import acquire
 from lldb_plugin.interface.telling import Report, tell
 from lldb_plugin.lifecycle.decision import Decisions
@@ -20,6 +17,12 @@ from lldb_plugin.lifecycle.renewal import Renewals
 from lldb_plugin.lifecycle.session import Session
 from lldb_plugin.lifecycle.stop_hooks import StopHooks
 from lldb_plugin.version import CAN_RENEW
+from sframe_unwind.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from lldb_plugin.frames.frame_list import FrameList
+    from lldb_plugin.frames.frame_plan import Shown
+    from lldb_plugin.frames.scripted_frame import FrameMaker
 
 _PATIENCE = 0.001
 """Seconds to wait for LLDB's lock on the target: for a call in another thread that does not wait for these frames."""

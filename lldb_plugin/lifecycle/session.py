@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import lldb
 
 from lldb_plugin.frames.kept_frames import KeptFrames, moment_of
-from lldb_plugin.frames.native import NativeStack
 from lldb_plugin.interface.telling import Report
 from lldb_plugin.process.differences import Differences
 from lldb_plugin.process.loaded_modules import LoadedModules
 from lldb_plugin.process.process import Process, arch_of
 from sframe_unwind.debugger.settings import OFF, Settings
+
+if TYPE_CHECKING:
+    from lldb_plugin.frames.native import NativeStack
 
 _PROCESSES = 8
 """Number of processes whose modules are kept; with more, the first backtrace of each takes a little longer."""
@@ -96,5 +100,7 @@ class Session:
         :param limit: maximum number of frames; those that share their registers count once.
         :raises SFrameError: the thread has no frames, or see :meth:`process`.
         """
+        from lldb_plugin.frames.native import NativeStack
+
         replaced = self.replaced(thread)
         return NativeStack(self.process(thread.GetProcess()), thread if replaced is None else replaced, limit)

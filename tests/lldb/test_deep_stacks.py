@@ -91,6 +91,18 @@ def test_calls_to_lldb_do_not_grow_with_the_depth(lldb: str, name: str, programs
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)
+@pytest.mark.parametrize("name", [name for name, data in PROGRAMS.items() if NEITHER not in data])
+def test_the_start_of_a_program_is_decided_by_the_rules(lldb: str, name: str, programs: dict[str, Path]) -> None:
+    """LLDB stops in the dynamic linker, whose ``_start`` has no unwind data; what compares frames is not loaded."""
+    program = stopped(programs[name], 10)
+    said = call(find(lldb), "frames", "stacks_that_rules_did_not_decide", program=program)
+    assert len(said["shown"]) > 3
+    assert said["shown"] == said["alone"]
+    assert said["compared"] == 0
+    assert said["loaded"] == []
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
 def test_frames_that_only_sframe_has(lldb: str, programs: dict[str, Path]) -> None:
     """LLDB alone does not find the callers in a stripped program; the whole stack is that of the program before."""
     whole = _functions(find(lldb), programs["both"])

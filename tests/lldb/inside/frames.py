@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import lldb
@@ -98,6 +99,40 @@ def planned_at_once(debugger: lldb.SBDebugger, program: dict[str, Any]) -> dict[
 
 def _as_text(shown: Any) -> str:
     return str(shown if isinstance(shown, int) else (shown.frame, shown.scope.pc, shown.scope.is_inlined))
+
+
+def stacks_that_rules_did_not_decide(debugger: lldb.SBDebugger, program: dict[str, Any]) -> dict[str, Any]:
+    """Return how often the plugin compared all frames of a stack, from the start of a program to a stop.
+
+    Also returned are the modules that only such a comparison needs, and the stack in the dynamic linker, where LLDB
+    stops by itself, in mode `auto` and in mode `off`.
+    """
+    from lldb_plugin.lifecycle.decision import Decisions
+
+    inside = Program(debugger)
+    compared = 0
+    original = Decisions._planner
+
+    def counted(decisions: Decisions) -> Any:
+        nonlocal compared
+        compared += 1
+        return original(decisions)
+
+    patched: Any = Decisions
+    patched._planner = counted
+    with inside.started({**program, "place": "_dl_debug_state"}):
+        shown = [(frame.GetPC(), frame.GetSP()) for frame in inside.thread]
+        inside.run(f"breakpoint set -n {program['place']}")
+        inside.run("breakpoint disable 1")
+        inside.run("process continue")
+        inside.run("thread step-over")
+        loaded = sorted(
+            {"planning", "frame_plan", "scripted_frame", "native"} & {name.rpartition(".")[2] for name in sys.modules}
+        )
+    inside.run("sframe mode off")
+    with inside.started({**program, "place": "_dl_debug_state"}):
+        alone = [(frame.GetPC(), frame.GetSP()) for frame in inside.thread]
+    return {"compared": compared, "loaded": loaded, "shown": shown, "alone": alone}
 
 
 def calls_for_deep_stack(debugger: lldb.SBDebugger, program: dict[str, Any]) -> dict[str, Any]:
