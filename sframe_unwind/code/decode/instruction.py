@@ -55,6 +55,8 @@ SCALED = 18
 
 DIRECTED = 19
 """``forward, backward``: one or the other, by the direction in which AMD64's string instructions proceed."""
+LOWER = 20
+"""``operand``: an operand whose lower half was computed with: s390x's instructions on 32 bits keep the upper half."""
 
 RESULT: Expression = (COMPUTED,)
 ANYTHING: Expression = (UNKNOWN,)
