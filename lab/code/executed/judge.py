@@ -183,6 +183,20 @@ pointer_to_keeps: .quad helper_keeps
     function helper_stores_by_vector; fmov x9,d0; str x9,[x9]; ret; end helper_stores_by_vector
     function helper_stores_by_stack; ldr x9,[sp]; str x9,[x9]; ret; end helper_stores_by_stack
     function helper_stores_by_memory; ldr x9,[x0]; str x9,[x9]; ret; end helper_stores_by_memory
+    function helper_stores_by_d8; fmov x9,d8; str x9,[x9]; ret; end helper_stores_by_d8
+    function helper_stores_by_v8_high; mov x9,v8.d[1]; str x9,[x9]; ret; end helper_stores_by_v8_high
+    function helper_stores_by_x17; str x17,[x17]; ret; end helper_stores_by_x17
+    function helper_stores_by_x18; str x18,[x18]; ret; end helper_stores_by_x18
+    function helper_stores_by_x20; mov x9,#1; str x9,[x20]; ret; end helper_stores_by_x20
+    function helper_stores_by_x29; mov x9,#1; str x9,[x29]; ret; end helper_stores_by_x29
+    function helper_stores_by_x19_and_index; and x1,x1,#8; str x1,[x19,x1]; ret; end helper_stores_by_x19_and_index
+    function helper_copies_x19; mov x0,x19; ret; end helper_copies_x19
+    function helper_stores_pair_by_x19; stp x0,x1,[x19]; ret; end helper_stores_pair_by_x19
+    function helper_stores_by_x19_writeback; str x0,[x19],#8; sub x19,x19,#8; ret; end helper_stores_by_x19_writeback
+    function helper_stores_vector_by_x19; st1 {v0.16b},[x19]; ret; end helper_stores_vector_by_x19
+    function helper_swaps_by_x19; swp x0,x1,[x19]; ret; end helper_swaps_by_x19
+    function helper_stores_by_thread; mrs x9,tpidr_el0; str x9,[x9]; ret; end helper_stores_by_thread
+    function helper_stores_by_two_words; ldr x9,[x0]; ldr x9,[x9]; str x9,[x9]; ret; end helper_stores_by_two_words
     function helper_returns; ret; end helper_returns
     function helper_leads_to_stores; b helper_stores; end helper_leads_to_stores
     function helper_jumps_to_stores; adr x9,helper_stores; br x9; end helper_jumps_to_stores
@@ -195,6 +209,8 @@ pointer_to_keeps: .quad helper_keeps
     function helper_restores_another
     stp x19,x0,[sp,#-16]!; .cfi_def_cfa_offset 16; ldr x19,[sp,#8]; add sp,sp,#16; .cfi_def_cfa_offset 0; ret
     end helper_restores_another
+zero_name: .asciz "/dev/zero"
+    .balign 8
 """,
     "s390x": """
     function helper_keeps; br %r14; end helper_keeps
@@ -221,6 +237,19 @@ pointer_to_keeps: .quad helper_keeps
     function helper_stores_by_vector; lgdr %r1,%f0; mvghi 0(%r1),1; br %r14; end helper_stores_by_vector
     function helper_stores_by_stack; lg %r1,160(%r15); mvghi 0(%r1),1; br %r14; end helper_stores_by_stack
     function helper_stores_by_memory; lg %r1,0(%r2); mvghi 0(%r1),1; br %r14; end helper_stores_by_memory
+    function helper_stores_by_r0; lgr %r1,%r0; stg %r1,0(%r1); br %r14; end helper_stores_by_r0
+    function helper_stores_by_r1; stg %r1,0(%r1); br %r14; end helper_stores_by_r1
+    function helper_stores_by_r6; mvghi 0(%r6),1; br %r14; end helper_stores_by_r6
+    function helper_stores_by_r6_and_index; nilf %r3,8; stg %r3,0(%r3,%r6); br %r14; end helper_stores_by_r6_and_index
+    function helper_copies_r6; lgr %r2,%r6; br %r14; end helper_copies_r6
+    function helper_moves_by_r6; mvc 0(8,%r6),0(%r2); br %r14; end helper_moves_by_r6
+    function helper_clears_by_r6; xc 0(8,%r6),0(%r6); br %r14; end helper_clears_by_r6
+    function helper_stores_multiple_by_r6; stmg %r2,%r3,0(%r6); br %r14; end helper_stores_multiple_by_r6
+    function helper_stores_by_r11; mvghi 0(%r11),1; br %r14; end helper_stores_by_r11
+    function helper_stores_by_f8; lgdr %r1,%f8; mvghi 0(%r1),1; br %r14; end helper_stores_by_f8
+    function helper_stores_by_v20; vlgvg %r1,%v20,0; mvghi 0(%r1),1; br %r14; end helper_stores_by_v20
+    function helper_stores_by_v8_low; vlgvg %r1,%v8,1; mvghi 0(%r1),1; br %r14; end helper_stores_by_v8_low
+    function helper_stores_returns_by_r1; mvghi 0(%r2),1; br %r1; end helper_stores_returns_by_r1
     function helper_leads_to_stores; jg helper_stores; end helper_leads_to_stores
     function helper_jumps_to_stores; larl %r1,helper_stores; br %r1; end helper_jumps_to_stores
     function helper_restores; stg %r12,96(%r15); lgr %r12,%r2; lg %r12,96(%r15); br %r14; end helper_restores

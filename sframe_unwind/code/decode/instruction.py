@@ -44,9 +44,10 @@ CHOICE = 12
 UNKNOWN = 13
 """``operands``, which follow in the tuple: any value.  If it is an address in the frame, it is near one of theirs."""
 SIGN = 14
-"""``operand, key``: a return address gets its authentication code, by the A key (0) or the B key (1)."""
+"""``operand, key``: a return address gets its authentication code, by the A key or the B key with the stack pointer
+(0 or 1) or with zero (2 or 3)."""
 STRIP = 15
-"""``operand, checked``: a return address loses its authentication code; if that is checked, it must have one."""
+"""``operand, key``: a return address loses its authentication code, which must be that of the key; ``None``: any."""
 SHIFT_RIGHT = 16
 """``operand, bits, signed``"""
 PARTLY = 17
@@ -56,6 +57,8 @@ SCALED = 18
 
 DIRECTED = 19
 """``forward, backward``: one or the other, by the direction in which AMD64's string instructions proceed."""
+LOWER = 20
+"""``operand``: an operand whose lower half was computed with: s390x's instructions on 32 bits keep the upper half."""
 
 RESULT: Expression = (COMPUTED,)
 ANYTHING: Expression = (UNKNOWN,)

@@ -257,6 +257,8 @@ class Operands:
         # For AArch64, VEX packs a condition and the operation that set the condition code into one number.
         if operand == (REGISTER, CC_OPERATION, 0):
             return (REGISTER, CC_OPERATION, constant)
+        if operand[0] == AND and not operand[2] & constant:  # movk; as a sum it would look like a table and an index
+            return (SUBTRACT, operand, (CONSTANT, -constant))
         return mixed(operand)
 
     def _binary_narrow(self, data: Any) -> Expression:

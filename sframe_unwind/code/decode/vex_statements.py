@@ -15,6 +15,7 @@ from sframe_unwind.code.decode.instruction import (
     EXTEND,
     HIGH,
     LOAD,
+    LOWER,
     PAGE_RELATIVE,
     PARTLY,
     PC_RELATIVE,
@@ -67,6 +68,8 @@ class Translation:
         self._stores = self._operands.stores
         self._exits: list[Exit] = []
         self._types = block.tyenv
+        self._assigned: dict[int, Any] = {}
+        """The expressions of VEX whose values are the block's temporaries."""
         self._loads_perhaps: list[Expression] = []
         """The loads of vectors on a condition."""
         self._repeats = self._swaps = False
@@ -126,6 +129,7 @@ class Translation:
         return writing(self._block.size, written, stores)
 
     def _assign(self, statement: Any) -> None:
+        self._assigned[statement.tmp] = statement.data
         self._operands.assign(statement.tmp, statement.data)
 
     def _put(self, statement: Any) -> None:
@@ -138,11 +142,24 @@ class Translation:
             self._write(offset & ~7, cleared)
         elif not self._is_there(offset, kind, data):
             size = SIZES.get(kind, 8)
-            # Code computes with the lower half of a register as with one of half the size.
             is_lower_half = size == _HALF_WORD and offset % _WORD == (_HALF_WORD if self._machine.big_endian else 0)
+            # Most code computes with the lower half of a register as with one of half the size.
+            is_other = is_lower_half and not self._is_of_register(data, offset & ~7)
             for place in range(offset & ~7, offset + size, 8):
-                number = None if is_lower_half else self._registers.get(place)
-                self._write(place, RESULT if number is None else (PARTLY, self._operands.current(number)))
+                number = None if is_other else self._registers.get(place)
+                kind_of_write = LOWER if is_lower_half else PARTLY
+                self._write(place, RESULT if number is None else (kind_of_write, self._operands.current(number)))
+
+    def _is_of_register(self, data: Any, offset: int) -> bool:
+        """Return whether a value is computed from a register, given its offset in the state; loads do not count."""
+        if data.tag == "Iex_Load":
+            return False
+        if data.tag == "Iex_RdTmp":
+            source = self._assigned.get(data.tmp)
+            return source is not None and self._is_of_register(source, offset)
+        if data.tag == "Iex_Get":
+            return bool(data.offset & ~7 == offset)
+        return any(self._is_of_register(part, offset) for part in data.child_expressions)
 
     def _in_memory(self, data: Any) -> tuple[Expression, ...]:
         """Return the words of an operand in the order in which memory has them."""

@@ -35,6 +35,7 @@ class Attempt(Flow):
         if self._later:
             self._follow_traps()
         self._follow_labels()
+        self._follow_other_frames()
         self._tables.check()
         self._blocks.settle()
         guessed = set(self._blocks.guessed)
@@ -110,6 +111,19 @@ class Attempt(Flow):
             self._drain()
         if done:
             self._blocks.guessed.update(block for block in self._blocks.states if address_of(block) not in certain)
+
+    def _follow_other_frames(self) -> None:
+        """Follow jumps by tables with an uncertain number of entries to code that is reached with another frame.
+
+        Compilers do not make such code, so what is taken for an entry may be none: the code is then unknown.
+        """
+        for jump in list(self._tables.jumps.values()):
+            for target in () if jump.targets.certain else jump.targets.addresses:
+                known = self._blocks.states.get(target)
+                if known is not None and self._blocks.conflicts(known, jump.state):
+                    self._blocks.current = None
+                    self._blocks.join(target, jump.state)
+                    self._drain()
 
     def _guess(self) -> None:
         """Follow jumps with unknown targets to code to which nothing else leads."""

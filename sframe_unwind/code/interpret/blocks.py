@@ -111,7 +111,7 @@ class Blocks:
                 self._split(target)
         else:
             self._note_meeting(known, state)
-            if self._conflicts(known, state):
+            if self.conflicts(known, state):
                 # Compilers never let paths with different stack pointers meet, so the call does not return.
                 if after_call:
                     self.presumes = True
@@ -153,7 +153,8 @@ class Blocks:
             self._wait(before)
             before += 1 << _ADDRESS_BITS
 
-    def _conflicts(self, known: State, state: State) -> bool:
+    def conflicts(self, known: State, state: State) -> bool:
+        """Return whether two states have stack pointers that are certainly different."""
         sp = self._frame.sp
         left, right = known.registers[sp], state.registers[sp]
         return left != right and left[0] == right[0] == CFA

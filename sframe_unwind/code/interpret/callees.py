@@ -67,6 +67,11 @@ class Callees(Stores):
             if above < 0 or first <= above < end if slot[0] == sp[0] else not is_above(state.tops, slot, sp):
                 state.slots[slot] = self._either(state.slots[slot], OTHER)
 
+    def store_in_special(self, state: State) -> None:
+        """Change a state by the stores of a callee with its own calling convention: it may use all registers."""
+        passing = frozenset((*self._machine.general, SCATTERED)) - {self._frame.sp}
+        self._pass_addresses(state, passing, self._frame.entry_sp)
+
     def system_call(self, state: State) -> None:
         """Change a state to the one after a system call, which may store through its arguments."""
         self._pass_addresses(state, frozenset((*self._machine.system_call_arguments, SCATTERED)))

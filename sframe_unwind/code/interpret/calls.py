@@ -120,6 +120,7 @@ class Calls:
         self._evaluator.apply(instruction, state, pc)
         if address is not None and self._function.start <= address < self._function.end:
             return Way(address, state)
+        self._evaluator.store_in_special(state)
         for register in self._all.machine.own_convention:
             state.registers[register] = UNKNOWN
         return Way(pc + instruction.size, state)

@@ -15,6 +15,7 @@ from sframe_unwind.code.decode.instruction import (
     DIRECTION,
     EXTEND,
     LOAD,
+    LOWER,
     MIXED,
     PAGE_RELATIVE,
     PARTLY,
@@ -32,6 +33,7 @@ from sframe_unwind.code.decode.instruction import UNKNOWN as UNKNOWN_KIND
 from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.image.jump_tables import Entries, Entry
 from sframe_unwind.code.interpret.reach import ANYWHERE, has_reach
+from sframe_unwind.code.interpret.signing import with_code, without_code
 from sframe_unwind.code.interpret.state import Frame, State
 from sframe_unwind.code.interpret.values import (
     ALTERED,
@@ -43,7 +45,6 @@ from sframe_unwind.code.interpret.values import (
     NUMBER,
     OTHER,
     OTHER_BASE,
-    SIGNED_BASE,
     STACK_BASE,
     SYMBOL,
     TABLE_BASE,
@@ -140,6 +141,10 @@ class Expressions:
             if direction in (number(1), number(-1)):
                 return self.value(expression[1 if direction == number(1) else 2], state, pc)
             return self._frame.merge(self.value(expression[1], state, pc), self.value(expression[2], state, pc))
+        if kind == LOWER:
+            value = self.value(expression[1], state, pc)
+            # Code computes with the lower half as with a register of half the size.
+            return self._altered(value) if self._may_be_address(value) else OTHER
         if kind == PARTLY:
             return self._altered(self.value(expression[1], state, pc))
         if kind == SHIFT_RIGHT:
@@ -153,12 +158,10 @@ class Expressions:
             return self._reaches.shifted(value, expression[2]) if is_stack_address(base) else self._opaque(value)
         if kind == SIGN:
             value = self.value(expression[1], state, pc)
-            return (SIGNED_BASE, expression[2]) if value == self._frame.return_address else self._opaque(value)
+            code = with_code(value, expression[2], state, self._frame)
+            return self._opaque(value) if code is None else code
         if kind == STRIP:
-            value = self.value(expression[1], state, pc)
-            if value == self._frame.return_address and expression[2]:
-                return UNKNOWN
-            return self._frame.return_address if value[0] == SIGNED_BASE else value
+            return without_code(self.value(expression[1], state, pc), expression[2], state, self._frame)
         if kind == SCALED:
             return self._scaled(self.value(expression[1], state, pc), expression[2])
         if kind == UNKNOWN_KIND:

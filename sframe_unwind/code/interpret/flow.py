@@ -171,6 +171,8 @@ class Flow:
             self._later.append((pc + instruction.size, state))
         else:
             self._ends.returns = True
+            if self._is_certain:
+                self._lost.leave(state)  # what is not known may be a jump
         return False
 
     def _jump(self, pc: int, instruction: Instruction, before: State, state: State) -> None:

@@ -15,8 +15,7 @@ from sframe_unwind.code.interpret.values import (
     NUMBER,
     OTHER,
     REPLACED,
-    SIGNED,
-    SIGNED_BY_B,
+    SIGNED_BASE,
     STACK,
     STACK_BASE,
     SYMBOL,
@@ -163,7 +162,7 @@ class Stores(KeptConstants):
             value = self._either(slots[address], value)
         if not self._frame.is_followed(value[0]):
             old = slots.pop(address, None)
-            if old in (self._frame.return_address, SIGNED, SIGNED_BY_B) or (
+            if (old is not None and (old == self._frame.return_address or old[0] == SIGNED_BASE)) or (
                 old == UNKNOWN and address == self._return_slot
             ):
                 slots[address] = REPLACED

@@ -46,29 +46,27 @@ from sframe_unwind.code.decode.machines.base import (
 _SIZE = (4,)
 _V0 = 64
 _LR = (REGISTER, aarch64.LR, 0)
-_A_KEY, _B_KEY = 0, 1
+_A_KEY, _B_KEY, _A_KEY_WITH_ZERO, _B_KEY_WITH_ZERO = range(4)
+"""With the stack pointer as the modifier, and with 0."""
 _ENTRY_MARKS = (0xD503245F, 0xD503233F, 0xD503237F)
 """``bti c``, ``paciasp``, ``pacibsp``"""
 _SIGNING = {
     0xD503233F: _A_KEY,  # paciasp
     0xD503237F: _B_KEY,  # pacibsp
-    0xD503231F: _A_KEY,  # paciaz
-    0xD503235F: _B_KEY,  # pacibz
+    0xD503231F: _A_KEY_WITH_ZERO,  # paciaz
+    0xD503235F: _B_KEY_WITH_ZERO,  # pacibz
     0xDAC103FE: _A_KEY,  # pacia x30, sp
     0xDAC107FE: _B_KEY,  # pacib x30, sp
 }
-_UNCHECKED = {
-    0xD50320FF,  # xpaclri
-    0xDAC143FE,  # xpaci x30
-}
 _STRIPPING = {
-    0xD50323BF,  # autiasp
-    0xD50323FF,  # autibsp
-    0xD503239F,  # autiaz
-    0xD50323DF,  # autibz
-    0xDAC113FE,  # autia x30, sp
-    0xDAC117FE,  # autib x30, sp
-    *_UNCHECKED,
+    0xD50323BF: _A_KEY,  # autiasp
+    0xD50323FF: _B_KEY,  # autibsp
+    0xD503239F: _A_KEY_WITH_ZERO,  # autiaz
+    0xD50323DF: _B_KEY_WITH_ZERO,  # autibz
+    0xDAC113FE: _A_KEY,  # autia x30, sp
+    0xDAC117FE: _B_KEY,  # autib x30, sp
+    0xD50320FF: None,  # xpaclri
+    0xDAC143FE: None,  # xpaci x30
 }
 _SIGNING_X17 = {0xD503211F, 0xD503215F, 0xD503219F, 0xD50321DF}
 """``pacia1716``, ``pacib1716``, ``autia1716``, ``autib1716``: nops for VEX, as for processors without them."""
@@ -226,7 +224,7 @@ def _special(raw: bytes) -> Instruction | None:
         return Instruction(
             size=4,
             kind=Kind.NEXT,
-            puts=((aarch64.LR, (STRIP, _LR, word not in _UNCHECKED)),),
+            puts=((aarch64.LR, (STRIP, _LR, _STRIPPING[word])),),
             stores=(),
             exits=(),
             target=None,
