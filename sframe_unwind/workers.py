@@ -20,9 +20,7 @@ import signal
 import threading
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from typing import BinaryIO, Callable, Generic, NoReturn, TypeVar
-
-from sframe_unwind.named_tuple import NamedTuple
+from typing import BinaryIO, Callable, Generic, NamedTuple, NoReturn, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

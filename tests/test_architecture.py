@@ -17,7 +17,6 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 CORE = "sframe_unwind"
 
 LAYERS = (
-    "named_tuple",
     "errors",
     "decompression",
     "internal_error",
@@ -80,11 +79,9 @@ MAX_PARAMETERS = 6
 """The largest number of parameters of a function in the packages that check and write files."""
 
 MAX_ARROWS = 229
-"""The largest number of pairs of layers of which one imports the other, without those of `LIKE_THE_LIBRARY`."""
-LIKE_THE_LIBRARY = ("named_tuple",)
-"""Layers that take the place of something in Python's library, and know nothing of this project."""
+"""The largest number of pairs of layers of which one imports the other."""
 
-ARCH_IMPORTS = ("named_tuple", "address", "arch", "unwind_rule")
+ARCH_IMPORTS = ("address", "arch", "unwind_rule")
 """The only imports of ``arch``: machines know nothing of SFrame, and unwind rules are common to all unwind data."""
 
 COMMANDS_OF_TESTS = (
@@ -419,7 +416,7 @@ def test_one_place_subtracts_from_a_return_address() -> None:
 
 def test_few_layers_import_each_other() -> None:
     pairs = {(layer(one.importer), layer(one.imported)) for one in all_imports(CORE) if one.imported.startswith(CORE)}
-    arrows = {pair for pair in pairs if None not in pair and pair[0] != pair[1] and pair[1] not in LIKE_THE_LIBRARY}
+    arrows = {pair for pair in pairs if None not in pair and pair[0] != pair[1]}
     assert len(arrows) <= MAX_ARROWS, f"{len(arrows)} pairs of layers, of which the first imports the second"
 
 

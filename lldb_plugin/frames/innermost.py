@@ -7,9 +7,9 @@ return address in the next frame.  Where there is no next frame, the step ends a
 
 from __future__ import annotations
 
-import lldb
+from typing import NamedTuple
 
-from sframe_unwind.named_tuple import NamedTuple
+import lldb
 
 _LIMIT = 1_000
 """Number of threads whose frames are kept."""

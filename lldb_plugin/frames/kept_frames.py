@@ -6,9 +6,9 @@ LLDB 23.1.0, so the list is only kept, and read when a command needs it.
 
 from __future__ import annotations
 
-import lldb
+from typing import NamedTuple
 
-from sframe_unwind.named_tuple import NamedTuple
+import lldb
 
 _PROCESSES = 8
 """Number of processes for which lists are kept."""

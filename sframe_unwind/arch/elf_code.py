@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Callable
-
-from sframe_unwind.named_tuple import NamedTuple
+from typing import Callable, NamedTuple
 
 
 class SlotLoad(NamedTuple):

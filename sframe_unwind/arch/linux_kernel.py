@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import Callable
-
-from sframe_unwind.named_tuple import NamedTuple
+from typing import Callable, NamedTuple
 
 
 class PlaceKind(Enum):

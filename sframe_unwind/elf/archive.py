@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from sframe_unwind.elf.constants import ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC
 from sframe_unwind.elf.reader import open_file
 from sframe_unwind.errors import FileError
-from sframe_unwind.named_tuple import NamedTuple
 
 MAGIC, THIN_MAGIC = ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Callable, Optional
+from typing import Callable, NamedTuple, Optional
 
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.named_tuple import NamedTuple
 
 
 class KernelError(SFrameError):

@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 from enum import Enum
-
-from sframe_unwind.named_tuple import NamedTuple
+from typing import NamedTuple
 
 
 class Level(str, Enum):

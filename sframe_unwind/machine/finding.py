@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sframe_unwind.named_tuple import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Finding(NamedTuple):

@@ -11,8 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-
-from sframe_unwind.named_tuple import NamedTuple
+from typing import NamedTuple
 
 SECONDS = 180
 """Time limit of a probe in seconds; only a debugger that hangs takes so long."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sframe_unwind.named_tuple import NamedTuple
+from typing import NamedTuple
+
 from sframe_unwind.perf.constants import MISC_MMAP_BUILD_ID, MISC_MMAP_DATA
 from sframe_unwind.perf.cursor import Cursor
 

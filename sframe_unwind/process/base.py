@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from sframe_unwind.named_tuple import NamedTuple
+from typing import NamedTuple
 
 RegisterValues = Mapping[int, int]
 """The registers of a thread by DWARF number, including the pc."""

@@ -14,9 +14,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 from struct import Struct
-from typing import Any, Protocol
-
-from sframe_unwind.named_tuple import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 _VERSION = 5
 """The version of capstone whose constants and structure are known here."""

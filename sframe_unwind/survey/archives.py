@@ -15,10 +15,9 @@ import stat
 from collections.abc import Iterable, Iterator
 from ctypes import addressof, create_string_buffer, string_at
 from enum import Enum
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from sframe_unwind.errors import FileError, MissingExtraError
-from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.survey.bounds import Budget
 
 START = 512

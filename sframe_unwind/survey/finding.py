@@ -12,14 +12,13 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Union
+from typing import BinaryIO, NamedTuple, Union
 
 from sframe_unwind.arch import ARCHES
 from sframe_unwind.elf import archive, machine_number
 from sframe_unwind.elf.reader import is_directory, is_link, open_file, part_of
 from sframe_unwind.elf.records import BYTE_ORDERS, MAGIC
 from sframe_unwind.errors import MissingExtraError, SFrameError
-from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.survey import archives
 from sframe_unwind.survey.archives import Kind, Member
 from sframe_unwind.survey.bounds import Bounds, Budget, TooMuchError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sframe_unwind.named_tuple import NamedTuple
+from typing import NamedTuple
 
 SURVEYED = "surveyed"
 NOTHING = "no unwind data"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sframe_unwind.named_tuple import NamedTuple
+from typing import NamedTuple
+
 from sframe_unwind.unwind_rule import UnwindRule
 
 

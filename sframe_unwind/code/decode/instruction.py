@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import Any, Union
-
-from sframe_unwind.named_tuple import NamedTuple
+from typing import Any, NamedTuple, Union
 
 Expression = tuple[Any, ...]
 

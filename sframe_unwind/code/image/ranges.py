@@ -5,8 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-
-from sframe_unwind.named_tuple import NamedTuple
+from typing import NamedTuple
 
 
 class CodeRange(NamedTuple):

@@ -141,12 +141,10 @@ class Expressions:
             if direction in (number(1), number(-1)):
                 return self.value(expression[1 if direction == number(1) else 2], state, pc)
             return self._frame.merge(self.value(expression[1], state, pc), self.value(expression[2], state, pc))
-        if kind == LOWER:
+        if kind in (LOWER, PARTLY):
             value = self.value(expression[1], state, pc)
             # Code computes with the lower half as with a register of half the size.
-            return self._altered(value) if self._may_be_address(value) else OTHER
-        if kind == PARTLY:
-            return self._altered(self.value(expression[1], state, pc))
+            return self._altered(value) if kind == PARTLY or self._may_be_address(value) else OTHER
         if kind == SHIFT_RIGHT:
             base, offset = value = self.value(expression[1], state, pc)
             signed = offset if expression[3] else offset & _MASK

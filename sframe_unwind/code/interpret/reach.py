@@ -8,7 +8,7 @@ pointer that moves by the same distance in each round of a loop is assumed to st
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Callable
+from typing import Callable, NamedTuple
 
 from sframe_unwind.code.interpret.values import (
     ALTERED_BASE,
@@ -25,7 +25,6 @@ from sframe_unwind.code.interpret.values import (
     top_number,
     with_top_number,
 )
-from sframe_unwind.named_tuple import NamedTuple
 
 _WORD = 8
 _MOST_RANGES = 8

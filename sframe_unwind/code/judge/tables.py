@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.code.judge.judgement import RowRule
-from sframe_unwind.named_tuple import NamedTuple
 
 
 class Rows(NamedTuple):
