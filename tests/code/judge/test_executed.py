@@ -13,8 +13,9 @@ from tests.missing import toolchain_needed
 
 _EVERY = 12
 """One pair of so many is executed, besides those that were once proved falsely, or falsely called wrong."""
-_MOST_UNKNOWN = 0.16
-"""Maximum share of unknown verdicts on instructions."""
+_MOST_UNKNOWN = 0.17
+"""Maximum share of unknown verdicts on instructions.  It grows with the pairs of which nothing can be known: those that
+once had a false proof."""
 
 
 @pytest.mark.parametrize("machine", MACHINES)
