@@ -20,7 +20,7 @@ from sframe_unwind import cli
 from tests import examples, schemas, tiers, transcripts, turns
 from tests.abis import summary
 from tests.hanging import WHOLE_TEST
-from tests.missing import fixed_addresses_needed, skip_if_missing
+from tests.missing import fixed_addresses_needed, skipping_if_missing
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 _BUILDS_A_KERNEL = CHECKOUT / "tests/kernel/test_booted.py"
@@ -128,21 +128,15 @@ def _texts(value: Any) -> Iterator[str]:
 def pytest_runtest_setup() -> Generator[None, Any, Any]:
     """Begin the transcripts of a test; skip it if a tool or package that one of its fixtures uses is not installed."""
     transcripts.begin()
-    try:
+    with skipping_if_missing():
         return (yield)
-    except Exception as error:
-        skip_if_missing(error)
-        raise
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, Any, Any]:
     """Skip a test if a tool or package that it uses is not installed."""
-    try:
+    with skipping_if_missing():
         return (yield)
-    except Exception as error:
-        skip_if_missing(error)
-        raise
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -94,15 +94,18 @@ def mapped_files_needed() -> None:
         not_on_this_system(f"/proc/PID/map_files needs the capability CAP_CHECKPOINT_RESTORE: {error.strerror}")
 
 
-def skip_if_missing(error: Exception) -> None:
-    """End the test if what it raised means that a tool or a package is not installed; else return.
+@contextmanager
+def skipping_if_missing() -> Iterator[None]:
+    """End the test if what the block raises means that a tool or a package is not installed.
 
     A test need not ask before for each of its commands, compilers and packages.  If ``CI`` is set, its own error stays.
-
-    :param error: what the test, or one of its fixtures, raised.
     """
-    reason = _missing(error)
-    if reason and not IN_CI:
+    try:
+        yield
+    except Exception as error:
+        reason = _missing(error)
+        if not reason or IN_CI:
+            raise
         absent(reason)
 
 
