@@ -11,6 +11,7 @@ from sframe_unwind.convert.report import Report
 from sframe_unwind.convert.to_sframe import Wanted, convert_object
 from sframe_unwind.convert.writing import mode_of_copy
 from sframe_unwind.elf import PathLike, archive
+from sframe_unwind.elf.constants import ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC
 from sframe_unwind.elf.reader import open_file
 from sframe_unwind.elf.records import MAGIC_64
 from sframe_unwind.errors import FileError
@@ -23,7 +24,7 @@ def is_archive(path: PathLike) -> bool:
     :raises FileError: it cannot be read.
     """
     with open_file(path) as stream:
-        return archive.is_archive(stream.read(len(archive.MAGIC)))
+        return archive.is_archive(stream.read(len(ARCHIVE_MAGIC)))
 
 
 def convert_archive(path: PathLike, output: PathLike, wanted: Wanted) -> list[Report]:
@@ -36,10 +37,10 @@ def convert_archive(path: PathLike, output: PathLike, wanted: Wanted) -> list[Re
     """
     with open_file(path) as stream:
         data = stream.read()
-    if data.startswith(archive.THIN_MAGIC):
+    if data.startswith(THIN_ARCHIVE_MAGIC):
         raise FileError(f"{path}: a thin archive: convert its members")
     members = {member.offset: member.name for member in archive.members_of(BytesIO(data), Path(path))}
-    content, places, tables = bytearray(archive.MAGIC), {}, []
+    content, places, tables = bytearray(ARCHIVE_MAGIC), {}, []
     reports = []
     for name, start, size in archive.headers(Path(path), BytesIO(data), thin=False):
         if name in archive.BSD_SYMBOL_TABLES:

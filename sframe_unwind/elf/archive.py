@@ -11,8 +11,6 @@ from sframe_unwind.elf.constants import ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC
 from sframe_unwind.elf.reader import open_file
 from sframe_unwind.errors import FileError
 
-MAGIC, THIN_MAGIC = ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC
-
 HEADER_SIZE = 60
 _NAME, SIZE_FIELD, _END = slice(0, 16), slice(48, 58), slice(58, 60)
 _HEADER_END = b"`\n"
@@ -41,7 +39,7 @@ def is_archive(start: bytes) -> bool:
 
     :param start: at least the first 8 bytes of the file.
     """
-    return start.startswith((MAGIC, THIN_MAGIC))
+    return start.startswith((ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC))
 
 
 def members(path: Path) -> Iterator[Member]:
@@ -62,7 +60,7 @@ def members_of(stream: BinaryIO, path: Path) -> Iterator[Member]:
     :param path: name of the archive.
     :raises FileError: it is truncated or malformed.
     """
-    thin = stream.read(len(MAGIC)) == THIN_MAGIC
+    thin = stream.read(len(ARCHIVE_MAGIC)) == THIN_ARCHIVE_MAGIC
     long_names = b""
     for name, content, size in headers(path, stream, thin):
         length = 0
@@ -90,7 +88,7 @@ def headers(path: Path, stream: BinaryIO, thin: bool) -> Iterator[tuple[bytes, i
     and long names.
     """
     available = stream.seek(0, os.SEEK_END)
-    offset = len(MAGIC)
+    offset = len(ARCHIVE_MAGIC)
     while offset < available:
         stream.seek(offset)
         header = stream.read(HEADER_SIZE)

@@ -16,6 +16,7 @@ from typing import BinaryIO, NamedTuple, Union
 
 from sframe_unwind.arch import ARCHES
 from sframe_unwind.elf import archive, machine_number
+from sframe_unwind.elf.constants import THIN_ARCHIVE_MAGIC
 from sframe_unwind.elf.reader import is_directory, is_link, open_file, part_of
 from sframe_unwind.elf.records import BYTE_ORDERS, MAGIC
 from sframe_unwind.errors import MissingExtraError, SFrameError
@@ -175,7 +176,7 @@ class Finder:
 
     def _ar(self, stream: BinaryIO, path: str, depth: int) -> Iterator[Item]:
         """Yield the ELF files in an ``ar`` archive: a static library or a Debian package."""
-        if stream.read(len(archive.THIN_MAGIC)) == archive.THIN_MAGIC:
+        if stream.read(len(THIN_ARCHIVE_MAGIC)) == THIN_ARCHIVE_MAGIC:
             yield Skipped(path, "a thin archive: its members are files by themselves")
             return
         stream.seek(0)

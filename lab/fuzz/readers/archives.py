@@ -19,6 +19,7 @@ from lab.fuzz.file_seeds import content_of, place_members
 from lab.fuzz.scratch import memory_folder
 from lab.fuzz.seeds import Seed
 from sframe_unwind.elf import archive
+from sframe_unwind.elf.constants import ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC
 from sframe_unwind.survey.bounds import Bounds
 from sframe_unwind.survey.finding import Finder, FoundFile, Passed, Skipped
 from sframe_unwind.verify.inputs import examined, inputs
@@ -59,7 +60,7 @@ def seeds() -> tuple[Seed, ...]:
 
 
 def _ar(*members: tuple[bytes, bytes]) -> bytes:
-    data = archive.MAGIC
+    data = ARCHIVE_MAGIC
     for name, content in members:
         data += b"%-16b%-12d%-6d%-6d%-8o%-10d`\n" % (name, 0, 0, 0, 0o644, len(content))
         data += content + b"\n" * (len(content) % 2)
@@ -78,7 +79,7 @@ def _bsd() -> bytes:
 def fields(seed: Seed) -> tuple[Field, ...]:
     """Return the headers of members, and all bytes at the start of compressed data."""
     found = [Field(at, 1, "little") for at in range(min(len(seed.data), 64))]
-    if seed.data.startswith((archive.MAGIC, archive.THIN_MAGIC)):
+    if seed.data.startswith((ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC)):
         found += file_fields.fields(seed)
     if b"ustar" in seed.data[:_BLOCK]:
         heads = [at for at in range(0, len(seed.data), _BLOCK) if seed.data[at + 257 : at + 262] == b"ustar"]
