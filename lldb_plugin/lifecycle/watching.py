@@ -152,9 +152,13 @@ class Watcher:
         self._debuggers.pop(debugger, None)
         if self._looking.acquire(timeout=_PATIENCE):
             self._looking.release()
+        if not self._debuggers:
+            self._listener = None
+            self._heard.clear()
 
     def _listen(self, listener: lldb.SBListener) -> None:
-        while True:
+        """Look at targets until the last debugger is destroyed: LLDB then ends, and its objects with it."""
+        while self._listener is listener:
             # A new one, since an event keeps a target alive.  Clear() would empty it for all listeners, which share it.
             event = lldb.SBEvent()
             if self._comes(listener, event):

@@ -68,6 +68,37 @@ def test_quitting_while_the_program_starts(lldb: str) -> None:
         assert "sframe: " not in said
 
 
+_LEAVING = """
+import threading
+watching = lambda: [thread for thread in threading.enumerate() if thread.name == "sframe-unwind"]
+for _ in range(2):
+    other = lldb.SBDebugger.Create(False)
+    other.SetAsync(False)
+    for line in ('command script import "{plugin}"', 'target create "{program}"', "breakpoint set -n sample_stop"):
+        other.HandleCommand(line)
+    while_there = watching()
+    other.HandleCommand("process launch -o /dev/null")
+    print("frames:", other.GetSelectedTarget().GetProcess().GetSelectedThread().GetNumFrames(), flush=True)
+    lldb.SBDebugger.Destroy(other)
+    for thread in while_there:
+        thread.join({seconds})
+    print("threads:", len(while_there), "then", len(watching()), flush=True)
+"""
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_the_thread_that_looks_at_targets_ends_with_the_last_debugger(lldb: str, tmp_path: Path) -> None:
+    """Otherwise it may ask LLDB while that ends; a debugger that comes later has a thread again."""
+    script = tmp_path / "leaving.py"
+    places = {"plugin": PLUGIN, "program": build("sframe_only_stripped"), "seconds": HANG}
+    script.write_text(_LEAVING.format(**places), encoding="utf-8")
+    said = batch(find(lldb), "-o", f"script exec(open({str(script)!r}).read())", "-o", "quit")
+    assert said.count("threads: 1 then 0") == 2, said
+    counts = [int(line.partition(" ")[2]) for line in said.splitlines() if line.startswith("frames: ")]
+    assert len(counts) == 2
+    assert min(counts) >= STRIPPED_DEPTH, said
+
+
 _LATE_HANDLING = """
 import threading, time
 from lldb_plugin.lifecycle.new_modules import NewModules
