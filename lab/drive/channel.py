@@ -28,6 +28,10 @@ _LINE = 1000
 """Maximum number of characters that are kept of one line of output."""
 
 
+_BOUNDED = ("setpriv", "--pdeathsig", "KILL", "prlimit", f"--data={8 << 30}")
+"""Ends a debugger with us, however that is, and bounds its memory in bytes: LLDB 22.1 alone once took 22 GB."""
+
+
 class Hang(Exception):  # noqa: N818 - an outcome
     """The debugger did not answer in time; the message has the end of its output."""
 
@@ -64,7 +68,7 @@ class Channel:
         self._waiting = terminal if waiting is None else waiting
         own, theirs = pty.openpty() if terminal else (-1, -1)
         self._process = subprocess.Popen(
-            command,
+            [*_BOUNDED, *command],
             stdin=theirs if terminal else subprocess.PIPE,
             stdout=theirs if terminal else subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -6,16 +6,19 @@ import os
 import random
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from lab.drive import places
 from lab.drive.building import built
-from lab.drive.channel import Channel
+from lab.drive.channel import Channel, Died
 from lab.drive.debuggers import DEBUGGERS, INSIDE, WITHOUT
 from lab.drive.programs import named
 from tests.hanging import HANG
+from tests.lldb.debuggers import CHECKOUT
 from tests.waiting import wait_until
 
 
@@ -29,6 +32,34 @@ def test_a_process_that_outlives_the_debugger_ends_with_the_session() -> None:
     finally:
         channel.close()
     wait_until(lambda: not _command(left), "the process has ended")
+
+
+_OPENED = """
+import os, sys, time
+from lab.drive.channel import Channel
+channel = Channel(["sleep", "300"], os.environ)
+print(channel.pid, channel.folder, flush=True)
+time.sleep(300)
+"""
+
+
+def test_a_debugger_ends_with_the_process_that_drives_it() -> None:
+    with subprocess.Popen([sys.executable, "-c", _OPENED], stdout=subprocess.PIPE, cwd=CHECKOUT) as driving:
+        assert driving.stdout is not None
+        number, folder = driving.stdout.readline().decode().split(maxsplit=1)
+        wait_until(lambda: _command(int(number)) == b"sleep", "the process runs")
+        driving.kill()
+    wait_until(lambda: not _command(int(number)), "the process has ended")
+    shutil.rmtree(folder.strip())
+
+
+def test_a_debuggers_memory_is_bounded() -> None:
+    channel = Channel([sys.executable, "-c", "x = bytearray(9 << 30)"], os.environ)
+    try:
+        with pytest.raises(Died, match="MemoryError"):
+            channel.quit(HANG)
+    finally:
+        channel.close()
 
 
 @pytest.mark.parametrize("is_distant", [False, True])
