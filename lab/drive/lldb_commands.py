@@ -139,8 +139,8 @@ def _call_that_stops(rng: random.Random, state: State, build: Build) -> Lines:
     place = call.partition("(")[0] if rng.random() < 0.5 else a_function(rng, build)
     ways = (["bt", "finish"], ["bt", "next", "finish"], ["thread step-inst", "bt"], ["bt"])
     stop = f"breakpoint set -o true {at(place)}"
-    # LLDB may still have the event of that stop when the next command resumes the program, and then takes it for the end
-    # of that command: a step is still under way when the command returns (LLDB 23.1, alone, half of the time).
+    # LLDB may still have the event of that stop when the next command resumes the program, and takes it for the end of
+    # that command: a step is still under way when the command returns (LLDB 23.1, alone, half of the time).
     return [stop, f"expression -i false -u false -- {call}", "drive-wait 0", *rng.choice(ways)]
 
 
