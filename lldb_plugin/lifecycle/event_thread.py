@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Set
+from itertools import count
 
 import lldb
 
@@ -24,6 +25,8 @@ _PATIENCE = 2.0
 _SLEEP = 0.1
 """Seconds after which an event thread that sleeps has no event of this debugger."""
 _NAP = 0.001
+_KINDS = 32
+"""Number of types of events that a broadcaster has: so many threads can wait at the same time."""
 
 
 class EventThreads:
@@ -34,6 +37,9 @@ class EventThreads:
 
     def __init__(self, deciding: Set[int]) -> None:
         self._deciding = deciding
+        self._marker = lldb.SBBroadcaster("sframe-unwind")
+        """The sender of the plugin's events.  The event thread still uses it when an event has left the queue."""
+        self._waits = count()
 
     def settle(self, debugger: lldb.SBDebugger) -> None:
         """Return when the event thread has handled everything that it has been told so far."""
@@ -54,21 +60,22 @@ class EventThreads:
         Events are handled in order: when the plugin's marker event has been handled, so have all events before it.  If
         all event threads sleep meanwhile, they belong to other debuggers, or wait for this thread.
         """
-        broadcaster, event = lldb.SBBroadcaster("sframe-unwind"), lldb.SBEvent()
-        listener.StartListeningForEvents(broadcaster, 1)
-        broadcaster.BroadcastEventByType(1, False)
+        marker, kind = self._marker, 1 << next(self._waits) % _KINDS
+        event = lldb.SBEvent()
+        listener.StartListeningForEvents(marker, kind)
+        marker.BroadcastEventByType(kind, False)
         started = worked = time.monotonic()
-        while listener.PeekAtNextEventForBroadcaster(broadcaster, event):
+        while listener.PeekAtNextEventForBroadcasterWithType(marker, kind, event):
             now = time.monotonic()
             if self._deciding:
                 started = worked = now
             elif any(map(_works, threads)):
                 worked = now
             if now - started > _PATIENCE or now - worked > _SLEEP:
-                listener.GetNextEventForBroadcaster(broadcaster, event)
+                listener.GetNextEventForBroadcasterWithType(marker, kind, event)
                 break
             time.sleep(_NAP)
-        listener.StopListeningForEvents(broadcaster, 1)
+        listener.StopListeningForEvents(marker, kind)
 
 
 def _event_threads() -> set[int]:

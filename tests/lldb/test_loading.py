@@ -185,6 +185,33 @@ def test_a_debugger_of_a_script_is_not_waited_for(lldb: str, tmp_path: Path) -> 
     assert float(waited) < 2
 
 
+SETTLING = """
+import gc, lldb, threading
+ended = []
+class Broadcaster(lldb.SBBroadcaster):
+    def __del__(self):
+        ended.append(self.GetName())
+lldb.SBBroadcaster = Broadcaster
+from lldb_plugin.lifecycle.event_thread import EventThreads
+waiting = EventThreads(set())
+settling = [lambda: [waiting.settle(lldb.debugger) for _ in range(20)] for _ in range(3)]
+threads = [threading.Thread(target=settle) for settle in settling]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+gc.collect()
+print("left:", lldb.debugger.GetListener().PeekAtNextEvent(lldb.SBEvent()), "ended:", ended)
+"""
+
+
+def test_the_sender_of_an_event_stays_while_the_event_thread_may_use_it(lldb: str, tmp_path: Path) -> None:
+    """LLDB crashed if the event thread was interrupted when it had taken the event from the queue."""
+    (tmp_path / "settling.py").write_text(SETTLING, encoding="utf-8")
+    said = batch(lldb, "-O", IMPORT, "-o", f"script exec(open({str(tmp_path / 'settling.py')!r}).read())")
+    assert "left: False ended: []" in said
+
+
 def test_removed_where_a_setting_is_not_needed_any_more(lldb: str) -> None:
     changes = [part for setting in ("on", "off") for part in ("-o", f"sframe strict {setting}", "-o", LIST)]
     said = batch(lldb, "-O", IMPORT, *START, "-o", LIST, *changes, str(build("leaf")))

@@ -150,14 +150,18 @@ def _settle(debugger: Any) -> None:
         time.sleep(_NAP)
 
 
+_MARK = lldb.SBBroadcaster("drive")
+"""The sender of events.  It is kept: LLDB's event thread still uses it when an event has left the queue."""
+
+
 def _handle_events(debugger: Any, deadline: float) -> None:
     """Wait until LLDB's event thread, which executes such scripts, has handled all events that there are."""
-    mark, listener = lldb.SBBroadcaster("drive"), debugger.GetListener()
-    listener.StartListeningForEvents(mark, 1)
-    mark.BroadcastEventByType(1, False)
-    while time.monotonic() < deadline and listener.PeekAtNextEventForBroadcaster(mark, lldb.SBEvent()):
+    listener = debugger.GetListener()
+    listener.StartListeningForEvents(_MARK, 1)
+    _MARK.BroadcastEventByType(1, False)
+    while time.monotonic() < deadline and listener.PeekAtNextEventForBroadcaster(_MARK, lldb.SBEvent()):
         time.sleep(_NAP)
-    listener.StopListeningForEvents(mark, 1)
+    listener.StopListeningForEvents(_MARK, 1)
 
 
 def _stop(debugger: Any) -> int | None:
