@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Iterator
 
 import lldb
@@ -90,12 +89,17 @@ class Watcher:
         """By target, the number of modules that do not concern SFrame, from the first one of its list on."""
         self._changes: dict[int, int] = {}
         self._listener: lldb.SBListener | None = None
+        self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+        """Set when the thread is to end."""
 
     def watch(self, debugger: lldb.SBDebugger) -> None:
         """Look at the targets of a debugger now, and whenever LLDB opens a file for it."""
         if self._listener is None:
-            self._listener = lldb.SBListener("sframe-unwind")
-            threading.Thread(target=self._listen, args=(self._listener,), name="sframe-unwind", daemon=True).start()
+            self._listener, self._ended = lldb.SBListener("sframe-unwind"), threading.Event()
+            listening = (self._listener, self._ended)
+            self._thread = threading.Thread(target=self._listen, args=listening, name="sframe-unwind", daemon=True)
+            self._thread.start()
         self._stack_changes.watch(debugger)
         self._debuggers[debugger.GetID()] = debugger
         debugger.AddDestroyCallback(self._leave)
@@ -150,32 +154,43 @@ class Watcher:
         looks at targets may wait for that lock: LLDB takes it to report the progress of reading symbols.
         """
         self._debuggers.pop(debugger, None)
-        if self._looking.acquire(timeout=_PATIENCE):
+        is_alone = self._looking.acquire(timeout=_PATIENCE)
+        if is_alone:
             self._looking.release()
         if not self._debuggers:
-            self._listener = None
-            self._heard.clear()
+            self._end(is_alone)
 
-    def _listen(self, listener: lldb.SBListener) -> None:
-        """Look at targets until the last debugger is destroyed: LLDB then ends, and its objects with it."""
-        while self._listener is listener:
+    def _end(self, waits: bool) -> None:
+        """End the thread when the last debugger is destroyed: LLDB then ends, and its objects with it.
+
+        :param waits: return when the thread has ended.
+        """
+        self._ended.set()
+        if self._listener is not None:
+            self._listener.AddEvent(lldb.SBEvent(0, ""))  # it may be waiting for one
+        if waits and self._thread is not None:
+            self._thread.join(_PATIENCE)
+        self._listener = self._thread = None
+        self._heard.clear()
+
+    def _listen(self, listener: lldb.SBListener, ended: threading.Event) -> None:
+        while not ended.is_set():
             # A new one, since an event keeps a target alive.  Clear() would empty it for all listeners, which share it.
             event = lldb.SBEvent()
-            if self._comes(listener, event):
+            if self._comes(listener, ended, event):
                 self._drain(listener, event)
                 for nap in _NAPS:
                     self.look()
-                    if listener.PeekAtNextEvent(event):
+                    if listener.PeekAtNextEvent(event) or ended.wait(nap):
                         break
-                    time.sleep(nap)
             del event
             self.look()
 
-    def _comes(self, listener: lldb.SBListener, event: lldb.SBEvent) -> bool:
+    def _comes(self, listener: lldb.SBListener, ended: threading.Event, event: lldb.SBEvent) -> bool:
         """Wait for an event and take it; return whether there was one."""
         if not self.is_awake:
             return bool(listener.WaitForEvent(_SECONDS, event))
-        time.sleep(_AWAKE)
+        ended.wait(_AWAKE)
         return bool(listener.GetNextEvent(event))
 
     def _drain(self, listener: lldb.SBListener, event: lldb.SBEvent) -> None:
