@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,36 +14,14 @@ from sframe_unwind.report.listing import Listing, Row
 from sframe_unwind.report.rule_cells import RuleCells
 from sframe_unwind.show.file import ShownFile
 from sframe_unwind.show.page import page
-from tests.browser import DARK, NARROW, WAITING, render
+from tests.browser import DARK, NARROW
 from tests.elf.objects import run, tools_for
 from tests.missing import package_needed
 from tests.samples.build import build
+from tests.show.pages import acted
 
 NASTY = "</script><img src=x onerror=alert(1)>&amp;<!--"
 """A name of a function that would be part of the page if it were not escaped."""
-HELPERS = """
-    const text = (name) => byId(name).textContent;
-    const lines = () => [...document.querySelectorAll("#listing tbody tr")].map((row) => row.textContent.trim());
-    const until = async (ready) => { while (!ready()) await new Promise((done) => setTimeout(done, 5)); };
-    const type = (wanted) => { byId("search").value = wanted; byId("search").dispatchEvent(new Event("input")); };
-    const names = () => [...document.querySelectorAll("#functions tbody tr")].map((row) => row.cells[0].textContent);
-    const key = (name) => document.dispatchEvent(new KeyboardEvent("keydown", { key: name, cancelable: true }));
-    const links = () => [...document.querySelectorAll("#functions button.link")];
-    const link = (name) => links().find((one) => one.textContent === name);
-    const cells = (row) => [...row.cells].map((cell) => cell.textContent);
-"""
-
-
-def acted(path: Path, script: str, *flags: str) -> Any:
-    """Run a script of asynchronous steps on a page, and return its result."""
-    whole = f"""
-        {HELPERS}
-        (async () => {{ {script} }})().then(
-            (value) => {{ byId("result").textContent = JSON.stringify(value); }},
-            (error) => {{ byId("result").textContent = JSON.stringify("error: " + error.stack); }});
-        return "";
-    """
-    return json.loads(render(path, WAITING, *flags, script=whole).by_id("result").text)
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +142,8 @@ def test_what_a_reader_needs_is_on_the_page(plt: Path) -> None:
         const missing = text("hint");
         link("called_back").click();
         await until(() => lines().length);
-        const heads = [...document.querySelectorAll("#listing thead tr")].map((row) => cells(row).map((one) => one.split(/ +/)));
+        const heads = [...document.querySelectorAll("#listing thead tr")]
+            .map((row) => cells(row).map((one) => one.split(/ +/)));
         link("through_library").click();
         await until(() => text("title").startsWith("through_library"));
         return { empty, missing, notation, heads, hidden: byId("hint").hidden };
