@@ -3,6 +3,9 @@ const PAGE = 100;
 const byId = (id) => document.getElementById(id);
 const number = (value) => value.toLocaleString("en-US");
 const plural = (count, word, ending = "s") => `${number(count)} ${word}${count === 1 ? "" : ending}`;
+/* Addresses are texts in the data, and BigInt where they are computed with: those of kernels are beyond the numbers that
+   JavaScript tells apart. */
+const hex = (value) => "0x" + value.toString(16);
 const share = (part) => (part > 0 && part < 0.001 ? "less than 0.1%" : `${(100 * part).toFixed(1)}%`);
 
 /* Texts only ever become text nodes: names come from the files. */

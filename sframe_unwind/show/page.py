@@ -46,7 +46,7 @@ def page(name: str, file: ShownFile, listings: Iterable[tuple[CodeRange, Listing
                 [
                     printable(listing.name),
                     printable(listing.section),
-                    listing.start,
+                    hex(listing.start),
                     listing.size,
                     listing.differences,
                     listing.count(UNKNOWN),

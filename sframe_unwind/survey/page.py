@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ def page(store: Store, plan: int, version: str, folder: Path | None = None) -> s
     (tool, text), *_ = store.rows("SELECT tool, plan FROM plans WHERE id = ?", (plan,))
     runs = store.rows("SELECT workers, ended - started FROM runs WHERE plan = ? AND ended IS NOT NULL", (plan,))
     data = {
-        "plan": text,
+        "plan": _options(json.loads(text)),
         "tool": tool,
         "show": _shown(*tables["files"], folder) if folder is not None else {},
         "runs": [f"{workers}: {seconds:.0f} s" for workers, seconds in runs],
@@ -38,7 +40,7 @@ def page(store: Store, plan: int, version: str, folder: Path | None = None) -> s
                 "title": table.title,
                 "about": table.about,
                 "columns": tables[table.name][0],
-                "rows": [list(map(_cell, row)) for row in tables[table.name][1][:_MOST]],
+                "rows": [_cells(tables[table.name][0], row) for row in tables[table.name][1][:_MOST]],
                 "left_out": max(len(tables[table.name][1]) - _MOST, 0),
             }
             for table in TABLES
@@ -55,8 +57,23 @@ def _shown(names: list[str], rows: list[tuple[Any, ...]], folder: Path) -> dict[
     return {printable(path): found for path in paths if (found := page_of_functions(path, folder))}
 
 
-def _cell(value: Any) -> Any:
-    return printable(value) if isinstance(value, str) else value
+def _options(plan: Mapping[str, Any]) -> str:
+    """Return a plan as the options of the command."""
+    given = {
+        "--convert": plan.get("convert"),
+        "--compact": plan.get("compact"),
+        "--against code": plan.get("code"),
+        f"--most-code {plan.get('most_code')}": plan.get("most_code"),
+    }
+    return " ".join(option for option, is_given in given.items() if is_given)
+
+
+def _cells(names: Sequence[str], row: Sequence[Any]) -> list[Any]:
+    """Return a row for the page: addresses as text; the database has those of kernels as negative numbers."""
+    return [
+        hex(value % (1 << 64)) if name == "address" else printable(value) if isinstance(value, str) else value
+        for name, value in zip(names, row)
+    ]
 
 
 def _plots(names: list[str], rows: list[tuple[Any, ...]]) -> list[str]:

@@ -76,7 +76,7 @@ class _Data:
         fields = [
             printable(function.name),
             self._text(function.spot.section),
-            function.spot.address,
+            hex(function.spot.address),
             function.size,
             list(Outcome).index(function.outcome),
             self._text(function.reason),
@@ -100,15 +100,15 @@ class _Data:
             "compared": orc.addresses_compared,
             "disagreements": [self._orc_disagreement(one) for one in orc.disagreements],
             "only": [
-                [self._text(who), self._text(gap.spot.section), gap.spot.address, self._text(name), gap.size]
+                [self._text(who), self._text(gap.spot.section), hex(gap.spot.address), self._text(name), gap.size]
                 for who, name, gap in only
             ],
         }
 
-    def _orc_disagreement(self, one: OrcDisagreement) -> list[int]:
+    def _orc_disagreement(self, one: OrcDisagreement) -> list[Any]:
         code = "" if one.code is None else SIDES[one.code]
         texts = (one.function, one.what, one.orc, one.other, code)
-        return [self._text(one.spot.section), one.spot.address, *map(self._text, texts)]
+        return [self._text(one.spot.section), hex(one.spot.address), *map(self._text, texts)]
 
     def _text(self, text: str) -> int:
         return self._texts.setdefault(printable(text), len(self._texts))

@@ -51,6 +51,11 @@ def test_tables_have_the_numbers_of_the_json(
     assert len(methods) == len(printed["methods"])
     for row, counts in zip(methods, printed["methods"].values()):
         assert [int(cell.replace(",", "")) for cell in row[1:5]] == list(counts.values())
+    # Other tables have the names.
+    assert [row[0].split()[-1] for row in methods] == [f"({name})" for name in printed["methods"]]
+    ((_, pid, tid, *_),) = cells(page.by_id("threads"))
+    assert pid == tid
+    assert "," not in pid
     blockers = cells(page.by_id("blockers"))
     assert Counter(row[1] for row in blockers) == Counter(one["method"] for one in printed["blockers"])
     assert sum(int(row[0]) for row in blockers) == sum(one["samples"] for one in printed["blockers"])

@@ -58,3 +58,5 @@ def test_survey_links_to_the_files(program: Path, tmp_path: Path) -> None:
     assert found
     assert {link.partition("#")[0] for link in found} == {shown.name}
     assert any("#0x" in link for link in found)
+    # The address of a finding of lint is one in the section: the link is to its function.
+    assert not any(link.endswith("#0x0") for link in found)

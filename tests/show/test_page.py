@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,36 +14,14 @@ from sframe_unwind.report.listing import Listing, Row
 from sframe_unwind.report.rule_cells import RuleCells
 from sframe_unwind.show.file import ShownFile
 from sframe_unwind.show.page import page
-from tests.browser import DARK, NARROW, WAITING, render
+from tests.browser import DARK, NARROW
 from tests.elf.objects import run, tools_for
 from tests.missing import package_needed
 from tests.samples.build import build
+from tests.show.pages import acted
 
 NASTY = "</script><img src=x onerror=alert(1)>&amp;<!--"
 """A name of a function that would be part of the page if it were not escaped."""
-HELPERS = """
-    const text = (name) => byId(name).textContent;
-    const lines = () => [...document.querySelectorAll("#listing tbody tr")].map((row) => row.textContent.trim());
-    const until = async (ready) => { while (!ready()) await new Promise((done) => setTimeout(done, 5)); };
-    const type = (wanted) => { byId("search").value = wanted; byId("search").dispatchEvent(new Event("input")); };
-    const names = () => [...document.querySelectorAll("#functions tbody tr")].map((row) => row.cells[0].textContent);
-    const key = (name) => document.dispatchEvent(new KeyboardEvent("keydown", { key: name, cancelable: true }));
-    const links = () => [...document.querySelectorAll("#functions button.link")];
-    const link = (name) => links().find((one) => one.textContent === name);
-    const cells = (row) => [...row.cells].map((cell) => cell.textContent);
-"""
-
-
-def acted(path: Path, script: str, *flags: str) -> Any:
-    """Run a script of asynchronous steps on a page, and return its result."""
-    whole = f"""
-        {HELPERS}
-        (async () => {{ {script} }})().then(
-            (value) => {{ byId("result").textContent = JSON.stringify(value); }},
-            (error) => {{ byId("result").textContent = JSON.stringify("error: " + error.stack); }});
-        return "";
-    """
-    return json.loads(render(path, WAITING, *flags, script=whole).by_id("result").text)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +51,7 @@ def test_wrong_row_is_found_by_a_click(plt: Path) -> None:
     assert int(found["counts"][2]) >= 2
     assert "CFA: rsp + 16 by SFrame, rsp + 8 by DWARF CFI; the code agrees with DWARF" in found["lines"]
     assert "by the code, CFA = rsp + 8; SFrame says rsp + 16" in found["lines"]
-    assert re.match(r"0x[0-9a-f]+rsp\+16 +u +c-8 +rsp\+8 +u +c-8 +rsp\+8 +u +c-8 +jmp", found["lines"][0])
+    assert re.match(r"0x[0-9a-f]+rsp\+16 +u +c-8rsp\+8 +u +c-8rsp\+8 +u +c-8jmp", found["lines"][0])
     assert found["figures"] == 2
     assert "SFrame: CFA rsp+16, FP u, RA c-8; the code refutes CFA" in found["frame"]
     assert found["frame"].count("refutes") == 1
@@ -109,6 +86,95 @@ def test_search_keys_and_links(plt: Path) -> None:
     assert "rbx" in pushed
     for label in ("return address", "← rsp", *(f"saved {register}" for register in pushed)):
         assert label in found["frame"]
+
+
+def test_by_keyboard_alone(plt: Path) -> None:
+    """The keys go to what was opened: from the search to the listing, back to the list, and to the next function."""
+    found = acted(
+        plt,
+        """
+        const focused = () => document.activeElement.id || document.activeElement.textContent;
+        const press = (name) => document.activeElement.dispatchEvent(
+            new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
+        const places = [];
+        const note = (what) => places.push([what, focused(), decodeURIComponent(location.hash)]);
+        press("/"); note("slash");
+        type("called_b"); press("Enter");
+        await until(() => lines().length); note("opened");
+        press("ArrowDown"); note("instruction");
+        press("/"); press("Escape"); note("cleared");
+        press("ArrowDown"); note("first"); press("ArrowDown"); note("second");
+        press("ArrowUp"); press("ArrowUp"); note("up");
+        press("ArrowDown"); document.activeElement.click();
+        await until(() => text("title").startsWith("shared_twice@plt")); note("other");
+        const marked = [...document.querySelectorAll("#list [aria-current]")].map((one) => one.textContent);
+        press("Escape"); note("back");
+        history.back();
+        await until(() => text("title").startsWith("called_back")); note("before");
+        return { places, marked, listed: names() };
+        """,
+    )
+    first, second, *_ = found["listed"]
+    assert found["places"] == [
+        ["slash", "search", ""],
+        ["opened", "rows", "#called_back"],
+        ["instruction", "rows", found["places"][2][2]],
+        ["cleared", "search", found["places"][2][2]],
+        ["first", first, found["places"][2][2]],
+        ["second", second, found["places"][2][2]],
+        ["up", "search", found["places"][2][2]],
+        ["other", "rows", "#shared_twice@plt"],
+        ["back", "shared_twice@plt", "#shared_twice@plt"],
+        ["before", "shared_twice@plt", found["places"][2][2]],
+    ]
+    assert re.fullmatch(r"#called_back\+0x[1-9a-f]", found["places"][2][2])
+    assert found["marked"] == ["shared_twice@plt"]
+
+
+def test_what_a_reader_needs_is_on_the_page(plt: Path) -> None:
+    """Each value has its name, the notation is explained, and a link to no function of the page says so."""
+    found = acted(
+        plt,
+        """
+        const empty = text("hint"), notation = [...byId("notation").rows].map((row) => row.cells[0].textContent);
+        location.hash = "#no_such_function";
+        await until(() => text("hint") !== empty);
+        const missing = text("hint");
+        link("called_back").click();
+        await until(() => lines().length);
+        const heads = [...document.querySelectorAll("#listing thead tr")]
+            .map((row) => cells(row).map((one) => one.split(/ +/)));
+        link("through_library").click();
+        await until(() => text("title").startsWith("through_library"));
+        return { empty, missing, notation, heads, hidden: byId("hint").hidden };
+        """,
+    )
+    assert found["empty"].startswith("Choose a function")
+    assert found["missing"] == "The page has no function no_such_function."
+    assert found["hidden"]
+    assert found["notation"] == ["rsp+16", "c-16", "(rbp-16)", "u", "exp", "undef", "-", "!", "?"]
+    values = ["CFA", "FP", "RA"]
+    assert found["heads"][1] == [[""], values, values, values, [""]]
+
+
+def test_a_function_is_shown_from_its_start(tmp_path: Path) -> None:
+    """Also if the listing before it was scrolled."""
+    path = tmp_path / "long.html"
+    path.write_text(_with_functions(2, 400), encoding="utf-8")
+    found = acted(
+        path,
+        """
+        link("function_0").click();
+        await until(() => lines().length);
+        scrollTo(0, 3000);
+        const scrolled = scrollY;
+        link("function_1").click();
+        await until(() => text("title").startsWith("function_1"));
+        return { scrolled, top: byId("title").getBoundingClientRect().top };
+        """,
+    )
+    assert found["scrolled"] == 3000
+    assert -1 < found["top"] < 900
 
 
 def test_listing_is_that_of_the_text(plt: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,13 +221,13 @@ def test_a_narrow_window(plt: Path, flags: tuple[str, ...], back: str) -> None:
     assert found["window"] <= 500
 
 
-def test_many_functions(tmp_path: Path) -> None:
-    """A page of 20,000 functions shows 100 at first, and finds one without showing the others."""
+def _with_functions(count: int, instructions: int) -> str:
+    """Return a page of functions of one-byte instructions."""
     cells = RuleCells("rsp+8", "u", "c-8")
     with elf.opened(build("plt")) as binary:
         file = ShownFile(binary)
         (part, *_) = file.functions.all()
-        rows = [Row(part.start + at, b"\x90", "nop", (cells, cells), 3 if not at else 0) for at in range(64)]
+        rows = [Row(part.start + at, b"\x90", "nop", (cells, cells), 3 if not at else 0) for at in range(instructions)]
         listings = (
             (
                 part,
@@ -169,17 +235,22 @@ def test_many_functions(tmp_path: Path) -> None:
                     name=f"function_{n}",
                     section=".text",
                     start=part.start,
-                    size=64,
+                    size=instructions,
                     relative=False,
                     columns=("SFrame", "DWARF CFI"),
                     data=("", ""),
                     parts=rows,
                 ),
             )
-            for n in range(20_000)
+            for n in range(count)
         )
-        path = tmp_path / "many.html"
-        path.write_text(page("many", file, listings, "0"), encoding="utf-8")
+        return page("many", file, listings, "0")
+
+
+def test_many_functions(tmp_path: Path) -> None:
+    """A page of 20,000 functions shows 100 at first, and finds one without showing the others."""
+    path = tmp_path / "many.html"
+    path.write_text(_with_functions(20_000, 64), encoding="utf-8")
     found = acted(
         path,
         """

@@ -16,6 +16,7 @@ from sframe_unwind.verify.verdict import Function, Outcome, Sizes, Verdict, Word
 from tests.browser import DARK, PIXELS, Element, check_narrow, render
 from tests.code.assembled import assemble
 from tests.elf.objects import run, tools_for
+from tests.missing import package_needed
 from tests.pairing import paired
 from tests.samples.build import build
 from tests.verify.orc_source import FUNCTION, ORC
@@ -149,6 +150,16 @@ def test_orc_that_a_baseline_has(tmp_path: Path) -> None:
     shown = render(result)
     assert shown.by_id("verdict").text.endswith("; known by the baseline: 1 finding")
     assert shown.by_id("verdict").attributes["class"] == "good"
+
+
+def test_tables_that_were_only_compared_with_the_code(tmp_path: Path) -> None:
+    """The page does not say that they agree with each other."""
+    package_needed("pyvex")
+    result = tmp_path / "page.html"
+    assert main(["verify", "--against", "code", "--html", str(result), str(build("plt"))]) == 1
+    shown = render(result)
+    assert shown.by_id("heading").text == "Unwind tables against the code"
+    assert re.match(r"1 file; code of \d+ instructions: 1 finding; SFrame ", shown.by_id("verdict").text)
 
 
 def test_what_is_wrong_with_a_whole_file(tmp_path: Path) -> None:
