@@ -20,7 +20,7 @@ _ENDING = re.compile(
     r"popf|iret|(wr[fg]s|rd[fg]s|pop +%[fg]s|l[fg]s|mov\w* .*%[fg]s$|int|syscall|sysenter|svc|hvc|smc)"
 )
 """Instructions after which the driver cannot continue, because they change registers that it needs."""
-_UNDEFINED = re.compile("i?div[bwlq] ")
+_UNDEFINED = re.compile("i?div[bwlq]? ")
 """AMD64's division leaves the condition code undefined, so no claim about it is checked."""
 _REPORTED = 1
 """Number of steps of each instruction that are also checked here."""

@@ -35,4 +35,4 @@ def test_a_branch_in_a_block_is_no_origin(tmp_path: Path) -> None:
     """The table is wrong since the `add`, and the findings on both ways from the branch name the `add`."""
     found = report_on("amd64", LATE_ROW_AND_A_BRANCH, tmp_path)
     dwarf = [finding for finding in found.findings if finding.table == "dwarf"]
-    assert ["since `add $8,%rsp`" in finding.code for finding in dwarf] == [True, True]
+    assert ["since `add $0x8,%rsp`" in finding.code for finding in dwarf] == [True, True]
