@@ -22,6 +22,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from sframe_unwind.cli.file_name import file_name, input_name
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain, complain_of
@@ -30,7 +31,7 @@ from sframe_unwind.convert.consumers import READERS
 from sframe_unwind.convert.kinds import DWARF, SFRAME, SOURCES
 from sframe_unwind.convert.report import Report
 from sframe_unwind.convert.static_library import convert_archive, is_archive
-from sframe_unwind.errors import SFrameError
+from sframe_unwind.errors import FileError, SFrameError
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.translation.compact import MAX_ROWS
 from sframe_unwind.translation.to_sframe import WRITTEN
@@ -142,17 +143,33 @@ def run(options: argparse.Namespace) -> int:
             complain(f"convert: --{_NAMES.get(option, option)} has no meaning with --to {options.to}")
             return CANNOT
     try:
-        reports, is_archive = _convert(options, options.form or forms[0])
+        if _replaces_archive(options.file, options.output):
+            complain(f"convert: -o {options.output}: an archive, which is not overwritten by what is made of one file")
+            return CANNOT
+        reports, of_archive = _convert(options, options.form or forms[0])
     except SFrameError as error:
         complain_of(options.file, error)
         return CANNOT
     if options.json:
         found = [report.to_json() for report in reports]
-        json.dump({"members": found} if is_archive else found[0], sys.stdout)
+        json.dump({"members": found} if of_archive else found[0], sys.stdout)
         print()
     else:
         print("\n".join(printable(line) for report in reports for line in report.lines()))
     return DONE if all(report.is_whole for report in reports) else NOT_ALL
+
+
+def _replaces_archive(path: str, output: str) -> bool:
+    """Return whether an archive would be lost: its members, such as FILE itself, would not be in OUT.
+
+    :raises FileError: FILE cannot be read.
+    """
+    if is_archive(path) or not Path(output).is_file():  # a FIFO would be waited for
+        return False
+    try:
+        return is_archive(output)
+    except FileError:  # it can perhaps be replaced, but not read
+        return False
 
 
 def _convert(options: argparse.Namespace, form: str) -> tuple[list[Report], bool]:

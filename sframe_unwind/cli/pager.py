@@ -30,10 +30,10 @@ def paged(wanted: bool = True) -> Iterator[bool]:
     A dumb terminal, as in a shell of Emacs, shows neither colours nor a pager, so it does not count as one.
 
     :param wanted: ``False``: the user wants no pager.
-    :raises FileError: ``PAGER`` is not a command.
+    :raises FileError: see :func:`pager_command`.
     """
     is_terminal = sys.stdout.isatty() and os.environ.get("TERM", _DUMB) != _DUMB
-    command = _command()
+    command = pager_command()
     if not (wanted and is_terminal) or not command or command == ["cat"] or not shutil.which(command[0]):
         yield is_terminal
         return
@@ -52,8 +52,11 @@ def paged(wanted: bool = True) -> Iterator[bool]:
         _wait(pager)
 
 
-def _command() -> list[str]:
-    """Return the words of the pager's command; empty: the user wants none."""
+def pager_command() -> list[str]:
+    """Return the words of the pager's command; empty: the user wants none.
+
+    :raises FileError: ``PAGER`` is not a command.
+    """
     text = os.environ.get("PAGER", _DEFAULT)
     try:
         return shlex.split(text)

@@ -41,7 +41,7 @@ from sframe_unwind.cli.file_options import add_debug_arguments, found_files
 from sframe_unwind.cli.in_processes import made_in_order
 from sframe_unwind.cli.numbers import add_jobs
 from sframe_unwind.cli.output import check_writable, write
-from sframe_unwind.cli.pager import paged
+from sframe_unwind.cli.pager import paged, pager_command
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.errors import FileError, MissingExtraError, SFrameError
@@ -107,6 +107,8 @@ def run(options: argparse.Namespace) -> int:
     """Print the functions; return the exit status."""
     if options.html:
         check_writable("--html", options.html)
+    elif not options.json:
+        pager_command()  # an error in it is none of the file
     try:
         with elf.opened(options.file) as binary:
             binary.check_sections()

@@ -160,6 +160,21 @@ def test_symbols_outside_their_sections_are_no_anchors(tmp_path: Path, capsys: p
     assert "no local symbol in the section with the function at " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("to", ["sframe", "debug_frame"])
+def test_an_archive_is_not_replaced_by_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], to: str) -> None:
+    """Its members would be lost, among which may be the file itself."""
+    one, *_ = objects = without("amd64", by_assembler("amd64", tmp_path))
+    library = tmp_path / "library.a"
+    run("ar", "rcs", library, *objects)
+    before = library.read_bytes()
+    assert main(["convert", str(one), "-o", str(library), "--to", to]) == 2
+    said = "an archive, which is not overwritten by what is made of one file"
+    assert capsys.readouterr().err == f"sframe-unwind: convert: -o {library}: {said}\n"
+    assert library.read_bytes() == before
+    assert main(["convert", str(library), "-o", str(library)]) == 0
+    assert library.read_bytes() != before
+
+
 def test_archives_that_cannot_be_converted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     objects = by_assembler("amd64", tmp_path)
     output = tmp_path / "out.a"

@@ -315,7 +315,7 @@ def test_pager_that_is_no_command(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     program = str(build("callback"))
     monkeypatch.setenv("PAGER", "less '")
     assert main(["show", program, "main", "--no-code"]) == 2
-    said = f'{program}: PAGER: expected a command, found "less \'": No closing quotation'
+    said = 'PAGER: expected a command, found "less \'": No closing quotation'
     assert capsys.readouterr().err == f"sframe-unwind: {said}\n"
 
 
