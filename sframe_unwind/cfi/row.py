@@ -151,6 +151,22 @@ class Row:
             return None
         return Row(place, self.registers, self.ra_signed).rule(arch, return_column, pc), added
 
+    def known_part(self, arch: Arch, return_column: int, pc: int) -> UnwindRule | None:
+        """Return what is known of the rule of a row that has none: a value that is not a place is ``COMPUTED``.
+
+        :return: ``None``: there is no CFA.
+        :raises FormatError: an expression is malformed.
+        """
+        if self.cfa is None or isinstance(self.cfa, NoCfa):
+            return None
+        ra, fp = self.source(return_column), self.source(arch.fp)
+        return UnwindRule(
+            self._register(self.cfa, arch, pc, on_cfa=False),
+            ra and self._register(ra, arch, pc),
+            fp and self._register(fp, arch, pc),
+            self.ra_signed,
+        )
+
     def _make_rule(self, arch: Arch, return_column: int, pc: int) -> UnwindRule:
         ra = self.source(return_column)
         if ra == UNDEFINED:
@@ -173,8 +189,8 @@ class Row:
         rule = UnwindRule(cfa, ra and self.place(ra, arch, pc), fp, self.ra_signed, tuple(others))
         return rule if sp is None else with_stack_pointer(rule, sp, arch)
 
-    def _register(self, source: Source, arch: Arch, pc: int) -> RegisterRule:
+    def _register(self, source: Source, arch: Arch, pc: int, on_cfa: bool = True) -> RegisterRule:
         try:
-            return self.place(source, arch, pc)
+            return self.place(source, arch, pc, on_cfa)
         except UnsupportedExpressionError:
             return COMPUTED

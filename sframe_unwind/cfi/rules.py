@@ -36,6 +36,8 @@ class NoRule(NamedTuple):
     """If places depend on the length of scalable vectors: the rule without that part."""
     scales: Scales = NO_SCALES
     """That part."""
+    known: UnwindRule | None = None
+    """The values that are places; the others are ``COMPUTED``."""
 
 
 Said = Union[UnwindRule, NoRule]
@@ -153,11 +155,13 @@ class CfiRules:
         try:
             said = row.rule(self._arch, function.cie.return_column, pc)._replace(others=None)
             if said.fp == COMPUTED:
-                said = self._scaled(function, row, pc, "the frame pointer is computed") or said
+                scaled = self._scaled(function, row, pc, "the frame pointer is computed")
+                said = scaled._replace(known=said) if scaled is not None else said
         except UnsupportedExpressionError as error:
             why = f"computed: {error}"
             found = self._rule_with_sum(function, row, pc)
             said = self._scaled(function, row, pc, why) or NoRule(why, *(found or ()))
+            said = said._replace(known=self._known_part(function, row, pc))
         except FormatError as error:
             said = NoRule(f"malformed: {error}")
         said = self._same.setdefault(said, said)
@@ -174,6 +178,12 @@ class CfiRules:
         except FormatError:
             return None
         return found and NoRule(why, scaled=found[0]._replace(others=None), scales=found[1])
+
+    def _known_part(self, function: CfiFunction, row: Row, pc: int) -> UnwindRule | None:
+        try:
+            return row.known_part(self._arch, function.cie.return_column, pc)
+        except FormatError:
+            return None
 
     def _rule_with_sum(self, function: CfiFunction, row: Row, pc: int) -> tuple[UnwindRule, int] | None:
         try:

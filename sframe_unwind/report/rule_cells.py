@@ -8,9 +8,10 @@ that the rules of SFrame and of DWARF CFI look the same where they are the same.
 ``c-16``         saved in memory at CFA - 16
 ``cfa-16``        CFA - 16 itself
 ``(rbp-16)``     in memory at ``rbp-16``
+``(rsp+24)+8``   of the CFA: the word in memory at ``rsp+24``, plus 8
 ``u``            unchanged; of the return address: still in its register
 ``x30``          in this register
-``exp``          computed by a DWARF expression that no rule can hold
+``exp``          computed by a DWARF expression that no rule can hold; or nothing is known but that there is no rule
 ``undef``        undefined
 ===============  =====================================================
 """
@@ -47,6 +48,11 @@ def rule_cells(rule: Union[UnwindRule, NoRule, str], arch: Arch) -> RuleCells:  
 
     :param rule: a rule; or the reason why the unwind data has none that can be shown.
     """
+    if isinstance(rule, NoRule) and rule.rule is not None:
+        cfa, fp, ra = rule_cells(rule.rule, arch)
+        return RuleCells(f"{cfa}{rule.added:+d}", fp, ra)
+    if isinstance(rule, NoRule) and rule.known is not None:
+        rule = rule.known
     if not isinstance(rule, UnwindRule):
         return COMPUTED_CFA
     if rule.cfa is None:
