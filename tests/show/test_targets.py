@@ -108,6 +108,9 @@ NOTATION = """
     lea (%rax,%rcx), %rdx
     mov (,%rcx,8), %rdx
     mov %fs:0, %rax
+    mov 0, %r8
+    movaps %xmm5, 7
+    movb $7, 0
     mov %fs:4(%rax), %eax
     mov %eax, %fs:0x28
     push $1

@@ -28,37 +28,69 @@ _ALWAYS = {
 _BY_A_REGISTER = _without_size(*_NAMES)
 _BY_THE_LAST_OPERAND = _without_size("shl", "shr", "sar", "rol", "ror", "rcl", "rcr")
 """A shift by ``%cl`` says nothing about the size of what is shifted."""
-_is_register = re.compile(r"%(?:[re]?[a-d]x|[a-d][hl]|r\d+[dwb]?|[re]?(?:[bs]p|[sd]i)|(?:[bs]p|[sd]i)l)").fullmatch
-"""Whether an operand is a general register."""
+_REGISTERS = frozenset(
+    f"%{name}"
+    for name in (
+        *(f"{wide}{x}x" for x in "abcd" for wide in ("", "e", "r")),
+        *(f"{x}{part}" for x in "abcd" for part in "lh"),
+        *(f"{wide}{x}" for x in ("sp", "bp", "si", "di") for wide in ("", "e", "r")),
+        *("spl", "bpl", "sil", "dil"),
+        *(f"r{number}{part}" for number in range(8, 32) for part in ("", "d", "w", "b")),
+    )
+)
+"""The general registers."""
 _SMALL = re.compile(r"(?<!\w)(?=\d(?:[(,]|$))")
 """Matches before a number below 10, which capstone writes without ``0x``: an immediate value, a displacement or an
 address, but not a scale, which objdump too writes so: ``8(%rax,%rcx,8)`` is its ``0x8(%rax,%rcx,8)``."""
 _LARGE = re.compile(r"(?<=\$)\d{19,}")
 """An immediate value of 2^63 or more, which capstone writes as a decimal number."""
-_WITHOUT_BASE = re.compile(r"(?<!\w)(?=\(,)")
-"""Matches before an address of an index alone, where objdump writes the displacement also if it is 0."""
-_WITHOUT_SCALE = re.compile(r"(?<=\()(%\w+, ?%\w+)(?=\))")
 
 
 def objdump_text(mnemonic: str, operands: str) -> str:
     """Return an instruction of capstone in objdump's notation."""
-    prefix, _, name = mnemonic.rpartition(" ")
-    operands = _LARGE.sub(lambda found: hex(int(found[0])), _SMALL.sub("0x", operands))
-    operands = _WITHOUT_SCALE.sub(r"\1,1", _WITHOUT_BASE.sub("0x0", operands)).replace(" {", "{")
-    return " ".join(filter(None, (prefix, _mnemonic(name, operands), operands.replace(", ", ","))))
+    prefix, space, name = mnemonic.rpartition(" ")
+    name = prefix + space + _mnemonic(name, operands)
+    if not operands:
+        return name
+    begin = operands.find("(")
+    if begin >= 0:
+        operands = _memory_operand(operands, begin)
+    # A displacement has it by now.  What is left are immediate values, addresses in a segment, and absolute ones.
+    if "$" in operands or ":" in operands or operands[1:2] in ("", ",") or operands[-2:-1] == " ":
+        operands = _SMALL.sub("0x", operands)
+        if "$1" in operands or "$9" in operands:
+            operands = _LARGE.sub(lambda found: hex(int(found[0])), operands)
+    return f"{name} {operands.replace(', ', ',').replace(' {', '{')}"
+
+
+def _memory_operand(operands: str, begin: int) -> str:
+    """Return operands with the displacement and the scale of an address as objdump writes them.
+
+    Regular expressions would make :func:`objdump_text` take three times as long.
+
+    :param begin: the place of the parenthesis before the registers.
+    """
+    end = operands.find(")", begin)
+    if operands.count(",", begin, end) == 1:
+        operands = f"{operands[:end]},1{operands[end:]}"  # a base and an index
+    before = operands[begin - 1 : begin]
+    if before.isdigit():
+        is_small = not operands[begin - 2 : begin - 1].isalnum() if begin > 1 else True
+        return f"{operands[: begin - 1]}0x{operands[begin - 1 :]}" if is_small else operands
+    if operands[begin + 1] == "," and not before.isalnum():
+        return f"{operands[:begin]}0x0{operands[begin:]}"  # an index alone
+    return operands
 
 
 def _mnemonic(name: str, operands: str) -> str:
     """Return a mnemonic without the size of the operands if a register implies it."""
-    if name in _ALWAYS:
-        return _ALWAYS[name]
-    last = operands.rpartition(", ")[2]
+    if name in _BY_A_REGISTER:
+        # movq of a vector register is another instruction than mov.
+        implied = operands.rpartition(" ")[2] in _REGISTERS or operands.partition(",")[0] in _REGISTERS
+        return _BY_A_REGISTER[name] if implied and "mm" not in operands else name
     if name in _BY_THE_LAST_OPERAND:
-        return _BY_THE_LAST_OPERAND[name] if _is_register(last) else name
-    # movq of a vector register is another instruction than mov.
-    if name in _BY_A_REGISTER and "mm" not in operands and any(map(_is_register, (operands.partition(",")[0], last))):
-        return _BY_A_REGISTER[name]
-    return name
+        return _BY_THE_LAST_OPERAND[name] if operands.rpartition(" ")[2] in _REGISTERS else name
+    return _ALWAYS.get(name, name)
 
 
 _TARGET = re.compile(r"(?:^|\s)(?:j\w+|callq?|loop\w*|xbegin) 0x([0-9a-f]+)$")
