@@ -148,6 +148,24 @@ within_restoring_another: pop %r12; .cfi_adjust_cfa_offset -8; ret
     function helper_leaves_and_returns
     mov %rsp,stack_in_memory(%rip); xor %ebx,%ebx; mov stack_in_memory(%rip),%rsp; jmp *pointer_to_keeps(%rip)
     end helper_leaves_and_returns
+    function helper_stores_above_by_jump; jmp helper_stores_above; end helper_stores_above_by_jump
+    function helper_stores_above_by_known_address; lea helper_stores_above(%rip),%rax; jmp *%rax
+    end helper_stores_above_by_known_address
+    function helper_stores_above_by_callee; call helper_stores_higher; ret; end helper_stores_above_by_callee
+    function helper_fills_above; lea 8(%rsp),%rdi; mov $1,%ecx; xor %eax,%eax; rep stosq; ret; end helper_fills_above
+    function helper_pops_and_jumps
+    pop %rax; .cfi_adjust_cfa_offset -8; .cfi_register %rip,%rax; add $8,%rsp; jmp *%rax
+    end helper_pops_and_jumps
+    function helper_loads_and_jumps
+    mov (%rsp),%rax; lea 16(%rsp),%rsp; .cfi_def_cfa %rsp,-8; .cfi_register %rip,%rax; jmp *%rax
+    end helper_loads_and_jumps
+    function helper_jumps_to_pops_8; jmp helper_pops_8; end helper_jumps_to_pops_8
+    function helper_calls_stores_by_rbx
+    sub $8,%rsp; .cfi_adjust_cfa_offset 8; call helper_stores_by_rbx; add $8,%rsp; .cfi_adjust_cfa_offset -8; ret
+    end helper_calls_stores_by_rbx
+    function helper_calls_a_caller_of_stores_by_rbx
+    sub $8,%rsp; .cfi_adjust_cfa_offset 8; call helper_calls_stores_by_rbx; add $8,%rsp; .cfi_adjust_cfa_offset -8; ret
+    end helper_calls_a_caller_of_stores_by_rbx
     .data
     .balign 8
 stack_in_memory: .quad 0
@@ -209,6 +227,23 @@ pointer_to_keeps: .quad helper_keeps
     function helper_restores_another
     stp x19,x0,[sp,#-16]!; .cfi_def_cfa_offset 16; ldr x19,[sp,#8]; add sp,sp,#16; .cfi_def_cfa_offset 0; ret
     end helper_restores_another
+    function helper_stores_above_by_jump; b helper_stores_next; end helper_stores_above_by_jump
+    function helper_stores_next; str x0,[sp,#8]; ret; end helper_stores_next
+    function helper_stores_above_by_callee
+    str x30,[sp,#-16]!; .cfi_def_cfa_offset 16; .cfi_offset x30,-16; bl helper_stores_at_24; ldr x30,[sp],#16
+    .cfi_def_cfa_offset 0; .cfi_restore x30; ret
+    end helper_stores_above_by_callee
+    function helper_stores_at_24; str x0,[sp,#24]; ret; end helper_stores_at_24
+    function helper_pops_and_jumps; mov x9,x30; add sp,sp,#16; .cfi_def_cfa_offset -16; br x9; end helper_pops_and_jumps
+    function helper_jumps_to_pops_16; b helper_pops_16; end helper_jumps_to_pops_16
+    function helper_calls_stores_by_x19
+    str x30,[sp,#-16]!; .cfi_def_cfa_offset 16; .cfi_offset x30,-16; bl helper_stores_by_x19; ldr x30,[sp],#16
+    .cfi_def_cfa_offset 0; .cfi_restore x30; ret
+    end helper_calls_stores_by_x19
+    function helper_calls_a_caller_of_stores_by_x19
+    str x30,[sp,#-16]!; .cfi_def_cfa_offset 16; .cfi_offset x30,-16; bl helper_calls_stores_by_x19; ldr x30,[sp],#16
+    .cfi_def_cfa_offset 0; .cfi_restore x30; ret
+    end helper_calls_a_caller_of_stores_by_x19
 zero_name: .asciz "/dev/zero"
     .balign 8
 """,
@@ -257,6 +292,26 @@ zero_name: .asciz "/dev/zero"
     function helper_restores_another
     stg %r12,96(%r15); stg %r2,104(%r15); lg %r12,104(%r15); br %r14
     end helper_restores_another
+    function helper_stores_above_by_jump; jg helper_stores_higher; end helper_stores_above_by_jump
+    function helper_stores_above_by_callee
+    stmg %r14,%r15,112(%r15); .cfi_offset %r14,-48; .cfi_offset %r15,-40; aghi %r15,-160; .cfi_def_cfa_offset 320
+    brasl %r14,helper_stores_at_328; lmg %r14,%r15,272(%r15); .cfi_restore %r14; .cfi_restore %r15
+    .cfi_def_cfa_offset 160; br %r14
+    end helper_stores_above_by_callee
+    function helper_stores_at_328; mvghi 328(%r15),1; br %r14; end helper_stores_at_328
+    function helper_pops_and_jumps; lgr %r1,%r14; la %r15,16(%r15); .cfi_def_cfa_offset 144; br %r1
+    end helper_pops_and_jumps
+    function helper_jumps_to_pops_16; jg helper_pops_16; end helper_jumps_to_pops_16
+    function helper_calls_stores_by_r6
+    stmg %r14,%r15,112(%r15); .cfi_offset %r14,-48; .cfi_offset %r15,-40; aghi %r15,-160; .cfi_def_cfa_offset 320
+    brasl %r14,helper_stores_by_r6; lmg %r14,%r15,272(%r15); .cfi_restore %r14; .cfi_restore %r15
+    .cfi_def_cfa_offset 160; br %r14
+    end helper_calls_stores_by_r6
+    function helper_calls_a_caller_of_stores_by_r6
+    stmg %r14,%r15,112(%r15); .cfi_offset %r14,-48; .cfi_offset %r15,-40; aghi %r15,-160; .cfi_def_cfa_offset 320
+    brasl %r14,helper_calls_stores_by_r6; lmg %r14,%r15,272(%r15); .cfi_restore %r14; .cfi_restore %r15
+    .cfi_def_cfa_offset 160; br %r14
+    end helper_calls_a_caller_of_stores_by_r6
     function helper_traps
     .insn e,0x0001
     end helper_traps

@@ -143,6 +143,7 @@ class Callees(Stores):
             place = self._plus(
                 state.registers.get(register, OTHER), offset - (self._frame.sp_at_return[1] if register == sp else 0)
             )
+            self._note(place, size)
             if not self._may_be_address(place):
                 continue
             self._keep(place, size, OTHER, state)

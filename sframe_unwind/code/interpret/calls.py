@@ -102,6 +102,17 @@ class Calls:
         else:
             yield Way(following, state, after_call=called not in self._all.coming_back)
 
+    def leave(self, target: int, state: State) -> None:
+        """Follow a jump that leaves for another function, which returns to the caller."""
+        if not self._frame.is_entry(state):
+            return
+        self.passed.update(self._pointers(target, state))
+        state.registers[self._frame.sp] = self._frame.sp_at_return
+        self._evaluator.store_in_callee(self._all.storing.get(target, ()), state)
+        if target in self._all.moving_sp:
+            by = self._all.moving_sp[target]
+            self._ends.stack_pointers_at_return.add(UNKNOWN if by is None else plus(self._frame.sp_at_return, by))
+
     def _pointers(self, called: int, state: State) -> Iterator[Passed]:
         """Yield the pointers in registers by which the callee may overwrite a slot whose value is known."""
         for number in self._evaluator.holding(self._all.machine.general, state):

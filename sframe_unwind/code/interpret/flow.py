@@ -183,6 +183,8 @@ class Flow:
             self._ends.returns_to.add(target)
         if self._image.external_call(pc, instruction.size) is not None or target == self._frame.return_address:
             self._ends.returns = True
+            if self._is_certain and target == self._frame.return_address:
+                self._ends.pass_to_caller(before, state)
         elif target[0] == NUMBER:
             self._flow(target[1] & _MASK, state)
         elif target[0] == JUMP_ENTRY:
@@ -232,6 +234,8 @@ class Flow:
         if other is None or self._elsewhere.is_tail_call(target, other, state, self._is_certain):
             if target not in self._all.not_returning:
                 self._ends.leave(state, self._is_certain)
+                if self._is_certain:
+                    self._calls.leave(target, state.copy())
             if other is not None and target == other.start and self._frame.is_entry(state):
                 self._calls.called.add(target)
             return

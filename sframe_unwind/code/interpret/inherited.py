@@ -9,14 +9,16 @@ from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.image.code_image import CodeImage
 from sframe_unwind.code.image.not_returning import is_not_returning
 from sframe_unwind.code.image.ranges import CodeRange, CodeRanges
+from sframe_unwind.code.interpret.effects import MAX_FUNCTIONS
 from sframe_unwind.code.interpret.sweep import Sweeps
 
 
 class Inherited:
     """Finds the functions that read a register before they write it, other than to save it.
 
-    A callee outside the file, or one that can be replaced, is assumed to conform to the ABI.  So are the callees of a
-    callee, and a callee that loads the register again from the slot where it has saved it.
+    So does a function whose callees do.  A callee outside the file, or one that can be replaced, is assumed to conform
+    to the ABI.  So is a callee that leads to more than :data:`MAX_FUNCTIONS` functions, and one that loads the register
+    again from the slot where it has saved it.
 
     :param not_returning: starts of functions that do not return; functions may be added later.
     """
@@ -33,7 +35,7 @@ class Inherited:
         """By address and register, whether the code there uses the value in the register."""
 
     def reads(self, address: int, register: int) -> bool:
-        """Return whether a callee itself, apart from its own callees, may use the value of its caller in a register."""
+        """Return whether a callee, or what it calls, may use the value of its caller in a register."""
         known = self._known.get((address, register))
         if known is None:
             known = self._known[address, register] = self._finds_use(address, register)
@@ -41,11 +43,15 @@ class Inherited:
 
     def _finds_use(self, address: int, register: int) -> bool:
         waiting, seen = [address], set[int]()
+        functions = set[CodeRange]()
         while waiting:
             pc = waiting.pop()
             function = self._ranges.find(pc)
             if pc in seen or function is None or self._image.plt(pc) is not None or pc in self._image.interposable:
                 continue
+            functions.add(function)
+            if len(functions) > MAX_FUNCTIONS:
+                return False
             seen.add(pc)
             instruction = self._sweeps.sweep(function).instructions.get(pc)
             if instruction is None:
@@ -57,10 +63,11 @@ class Inherited:
         return False
 
     def _next(self, pc: int, instruction: Instruction, function: CodeRange) -> Iterator[int]:
-        """Yield the addresses at which execution may continue, but for those in functions that are called."""
+        """Yield the addresses at which execution may continue, also those of functions that are called."""
         name, after = self._image.external_call(pc, instruction.size), pc + instruction.size
         followed = [pc + target for target in targets(instruction) if target is not None] if name is None else []
         if instruction.kind is Kind.CALL:
+            yield from followed  # a callee has the registers of its caller's caller that its caller has not written
             is_end = is_not_returning(name) if name is not None else not self._not_returning.isdisjoint(followed)
             if is_end or after >= function.end:
                 return  # a call at the end does not return

@@ -62,7 +62,7 @@ class Interpreter(Program):
             self._tracking.sweeps, self._tracking.inherited = self.sweeps, self.inherited
             self._tracking.not_returning = self.not_returning  # what is learned later, too
             self._tracking.moving_sp, self._tracking.coming_back = self.moving_sp, self.coming_back
-        self._tracking.unentered = self.unentered
+        self._tracking.unentered, self._tracking.storing = self.unentered, self.storing
         run = self._tracking.run(function, {function.start: self._tracking.frame.entry()})
         return run.restored if run.complete else frozenset()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sframe_unwind.code.decode.instruction import PC_RELATIVE, Expression, Instruction, Kind
+from sframe_unwind.code.decode.instruction import PC_RELATIVE, Expression, Instruction, Kind, jumps
 from sframe_unwind.code.interpret.blocks import Blocks
 from sframe_unwind.code.interpret.expressions import is_count
 from sframe_unwind.code.interpret.program import Program
@@ -24,6 +24,7 @@ class LostJumps:
     """
 
     def __init__(self, program: Program, sweep: Sweep) -> None:
+        self._program = program
         self._frame = program.frame
         self._evaluator = program.evaluator
         self._general = frozenset(program.machine.general)
@@ -57,6 +58,8 @@ class LostJumps:
         while (instruction := instructions.get(pc)) is not None and pc in blocks.visited:
             if instruction.kind is Kind.CALL:
                 return  # the address after it is for its return
+            if instruction.kind is Kind.STOP and instruction.target is not None:
+                yield from self._executed(pc, pc + instruction.target[1])
             for expression in self._written(instruction):
                 value = self._evaluator.value(expression, state, pc)
                 # In an object file, functions have addresses as low as the numbers with which code computes.
@@ -67,6 +70,14 @@ class LostJumps:
             pc += instruction.size
             if pc in blocks.states or instruction.kind:
                 return
+
+    def _executed(self, pc: int, executed: int) -> Iterator[int]:
+        """Yield where an instruction may jump that another one executes, with some bits changed."""
+        sweep = self._program.sweep_at(executed)
+        raw = sweep.bytes_at(executed, self._program.machine.max_size)
+        distances = {to for at, to in self._program.machine.jumps(raw) if not at}
+        for distance in distances.union(jumps(sweep.instruction(executed))):
+            yield from (at + distance for at in (pc, executed) if at + distance in self._sweep.instructions)
 
     def _written(self, instruction: Instruction) -> Iterator[Expression]:
         """Yield the values of general registers and of memory that an instruction writes."""

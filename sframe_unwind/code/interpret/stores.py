@@ -98,6 +98,7 @@ class Stores(KeptConstants):
         A store of unknown size is assumed to end within the object at its address, as a store with an index is.
         """
         self.exposes_frame |= self._may_be_address(value)
+        self._note(address, max(size[1], _WORD) if size[0] == NUMBER else _WORD)
         self._keep(STACK if expression == ANYTHING else address, None, value, state)
         if expression == ANYTHING:
             state.leaked = True
@@ -125,6 +126,14 @@ class Stores(KeptConstants):
             return may_overlap(state.tops, address, size[1], slot)
         return is_unbounded or is_reached
 
+    def _note(self, address: Value, size: int) -> None:
+        """Note a store above the frame, or through a pointer that the function got."""
+        base, offset = address
+        if ENTRY <= base < SYMBOL:
+            self.written.add(Written(base - ENTRY, offset, size))
+        elif base == CFA and offset + size > 0:
+            self.written.add(Written(self._frame.sp, offset, size))
+
     def _store(self, address: Value, size: int, value: Value, state: State, may_be_kept: bool) -> None:
         """Store a value.
 
@@ -132,10 +141,7 @@ class Stores(KeptConstants):
         """
         slots = state.slots
         base, offset = address
-        if ENTRY <= base < SYMBOL:
-            self.written.add(Written(base - ENTRY, offset, size))
-        elif base == CFA and offset + size > 0:
-            self.written.add(Written(self._frame.sp, offset, size))
+        self._note(address, size)
         if value[0] in self._leaking:
             state.leaked |= is_open(base) or not (on_stack(base) or base == STACK_BASE)
         if not on_stack(base):

@@ -160,8 +160,10 @@ class _Assembly:
             if result.moves_sp != 0 and start not in interpreter.moving_sp:
                 interpreter.moving_sp[start] = result.moves_sp
                 learned.add(start)
-            if start not in interpreter.storing and any(one.register == interpreter.frame.sp for one in result.stores):
-                interpreter.storing[start] = result.stores
+            known = interpreter.storing.get(start, frozenset())
+            above = {one for one in result.stores if one.register == interpreter.frame.sp}
+            if not above <= known:
+                interpreter.storing[start] = known | result.stores
                 learned.add(start)
             if result.comes_back:
                 interpreter.coming_back.add(start)
@@ -189,12 +191,13 @@ class _Assembly:
         storing = self._checker.interpreter.storing
         for _, result in self._results.all():
             for called, register, distance in result.passed:
-                if called not in storing and called not in found:
+                if called not in found:
                     callee = self._results.get(called)
-                    stores = () if callee is None else callee.stores
+                    stores = frozenset() if callee is None else callee.stores
+                    stores -= storing.get(called, frozenset())
                     if callee is not None and any(_overwrites(one, register, distance) for one in stores):
                         found[called] = callee.stores
-        storing.update(found)
+        storing.update({called: storing.get(called, frozenset()) | stores for called, stores in found.items()})
         return set(found)
 
     def _is_concerned(self, start: int, result: FunctionResult, learned: set[int], leading: set[int]) -> bool:
