@@ -26,7 +26,7 @@ from sframe_unwind.code.interpret.values import (
     with_top_number,
 )
 
-_WORD = 8
+_WORD, _HALF_WORD = 8, 4
 _MOST_RANGES = 8
 """Maximum number of ranges that are kept apart."""
 _OBJECT, _NEAR = 64, 64
@@ -250,11 +250,27 @@ class Reaches:
         """Return whether a value is not exactly known, but where in the frame it may be."""
         return has_reach(value) and self.of(value) is not None
 
+    def leads_to(self, value: Value, slot: Slot) -> bool:
+        """Return whether a value may be the address of a slot, or of a word that overlaps it."""
+        reach = self.of(value)
+        return reach is None or any(self._leads_to(one, slot) for one in reach)
+
+    def _leads_to(self, one: Range, slot: Slot) -> bool:
+        """Return whether an address in a range may be that of a word that overlaps a slot.
+
+        With an index, it stays in the object at the address, which a word is only if it is at a multiple of half its
+        size.  What is at another address just below a slot is a string that ends there, as when a number is converted
+        to decimal digits from the last one to the first.
+        """
+        if not one.by_index or one.base != slot[0]:
+            return self._overlaps(one, _WORD, slot)
+        return self._overlaps(one, 1, slot) or one.first <= slot[1] - _HALF_WORD <= one.last
+
     def leads_to_saved(self, value: Value, slots: Mapping[Slot, Value], is_saved: IsSaved) -> bool:
         """Return whether a value may be an address of a slot with a saved register."""
         if not (on_stack(value[0]) or has_reach(value)):
             return False
-        return any(is_saved(held) and self.overlaps(value, _WORD, slot) for slot, held in slots.items())
+        return any(is_saved(held) and self.leads_to(value, slot) for slot, held in slots.items())
 
 
 def _is_before_saved(one: Range, slot: Slot, slots: Mapping[Slot, Value], is_saved: IsSaved) -> bool:
