@@ -119,6 +119,7 @@ CALLERS = {
         (KEEPS_SP, "elsewhere", PROVED),
         (DIGITS, "keeps", PROVED),
         (DIGITS, "elsewhere", PROVED),
+        (DIGITS.replace("str x0", "sxtw x1,w1;str x0"), "elsewhere", PROVED),
     ],
     "s390x": [
         (IN_R1, "keeps", PROVED),
