@@ -27,8 +27,8 @@ from sframe_unwind.code.interpret.values import (
 )
 
 _WORD, _HALF_WORD = 8, 4
-_MOST_RANGES = 8
-"""Maximum number of ranges that are kept apart."""
+_MOST_RANGES, _MOST_OBJECTS = 8, 24
+"""Maximum number of ranges that are kept apart, and of objects: of more ranges, those of one object become one."""
 _OBJECT, _NEAR = 64, 64
 """Sizes in bytes.  A range of at least the first size is taken for that of a pointer that moves within an object, each
 time by at most the second size."""
@@ -86,7 +86,7 @@ class Reaches:
 
     def with_reach(self, base: int, reach: Reach | None) -> Value:
         """Return a value without an upper bound, by its base and its reach."""
-        if reach is None or len(reach) > _MOST_RANGES:
+        if reach is None or len(reach) > _MOST_OBJECTS:
             return base, EVERYWHERE << REACH_SHIFT
         number = self._numbers.get(reach)
         if number is None:
@@ -329,17 +329,29 @@ def _is_within(mine: Reach, other: Reach) -> bool:
 
 
 def _hulls(reach: Reach) -> Reach:
-    """Return one range for each stack pointer that contains all of its ranges."""
-    bases = sorted({known.base for known in reach})
-    return tuple(
-        Range(
-            base,
-            min(known.first for known in reach if known.base == base),
-            max(known.last for known in reach if known.base == base),
-            any(known.by_index for known in reach if known.base == base),
-            any(known.is_signless for known in reach if known.base == base),
-        )
-        for base in bases
+    """Return fewer ranges that contain all of some: those of one object become one, or else those of one base."""
+    found: list[Range] = []
+    for one in reach:
+        if found and found[-1].base == one.base and one.first - found[-1].last <= _OBJECT:
+            found[-1] = _hull(found[-1], one)
+        else:
+            found.append(one)
+    if len(found) <= _MOST_OBJECTS:
+        return tuple(found)
+    hulls: dict[int, Range] = {}
+    for one in found:
+        hulls[one.base] = _hull(hulls.get(one.base, one), one)
+    return tuple(hulls.values())
+
+
+def _hull(one: Range, other: Range) -> Range:
+    """Return the range that contains two ranges with the same base."""
+    return Range(
+        one.base,
+        min(one.first, other.first),
+        max(one.last, other.last),
+        one.by_index or other.by_index,
+        one.is_signless or other.is_signless,
     )
 
 

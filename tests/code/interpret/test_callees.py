@@ -79,6 +79,12 @@ DIGITS = (
     f"str x0,[x4];str x1,[x4,#8];bl {{}};{_RESTORED}"
 )
 """Writes a number from its last digit on, in 25 bytes that end 7 bytes below the saved frame pointer."""
+MANY = (
+    "sub sp,sp,#160;.cfi_adjust_cfa_offset 160;stp x29,x30,[sp,#80];.cfi_offset x29,-80;.cfi_offset x30,-72;mov x0,sp;"
+    + ";".join(f"tbz w1,#{at},1f;add x0,sp,#{8 * at};1:" for at in (1, 2, 3, 4, 5, 15, 16, 17, 18))
+    + "bl {};ldp x29,x30,[sp,#80];.cfi_restore x29;.cfi_restore x30;add sp,sp,#160;.cfi_adjust_cfa_offset -160;ret"
+)
+"""The callee gets one of many addresses on both sides of the saved frame pointer."""
 IN_R1 = "lgr %r1,%r14;.cfi_register %r14,%r1;brasl %r14,{};aghi %r2,1;br %r1"
 R11_UNTOUCHED = (
     "stg %r14,112(%r15);.cfi_offset %r14,-48;lay %r15,-160(%r15);.cfi_def_cfa_offset 320;brasl %r14,{};nop;"
@@ -119,6 +125,8 @@ CALLERS = {
         (KEEPS_SP, "elsewhere", PROVED),
         (DIGITS, "keeps", PROVED),
         (DIGITS, "elsewhere", PROVED),
+        (MANY, "keeps", PROVED),
+        (MANY, "elsewhere", PROVED),
         (DIGITS.replace("str x0", "sxtw x1,w1;str x0"), "elsewhere", PROVED),
     ],
     "s390x": [
