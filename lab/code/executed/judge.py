@@ -200,6 +200,7 @@ pointer_to_keeps: .quad helper_keeps
     function helper_stores_by_x19; mov x9,#1; str x9,[x19]; ret; end helper_stores_by_x19
     function helper_stores_by_vector; fmov x9,d0; str x9,[x9]; ret; end helper_stores_by_vector
     function helper_stores_by_stack; ldr x9,[sp]; str x9,[x9]; ret; end helper_stores_by_stack
+    function helper_stores_by_second_on_stack; ldr x9,[sp,#8]; str x9,[x9]; ret; end helper_stores_by_second_on_stack
     function helper_stores_by_memory; ldr x9,[x0]; str x9,[x9]; ret; end helper_stores_by_memory
     function helper_stores_by_d8; fmov x9,d8; str x9,[x9]; ret; end helper_stores_by_d8
     function helper_stores_by_v8_high; mov x9,v8.d[1]; str x9,[x9]; ret; end helper_stores_by_v8_high

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 
 from sframe_unwind.code.decode.instruction import DIRECTION, REST
 from sframe_unwind.code.decode.machines import Machine
@@ -15,15 +16,16 @@ from sframe_unwind.code.interpret.values import (
     CLOBBERED,
     OTHER,
     OTHER_BASE,
+    SIGNED,
+    SIGNED_BY_B,
     UNKNOWN,
     UNKNOWN_BASE,
+    Slot,
     Value,
     is_displaced,
     number,
     on_stack,
 )
-
-_WORD = 8
 
 
 class Callees(Stores):
@@ -95,7 +97,7 @@ class Callees(Stores):
             self._expose(address, state)
         saved = [slot for slot, held in slots.items() if self._frame.is_saved(held)] if addresses else ()
         for slot in saved:
-            if any(self._reaches.overlaps(value, _WORD, slot) for value in addresses):
+            if any(self._reaches.leads_to(value, slot) for value in addresses):
                 slots[slot] = self._either(slots[slot], OTHER)
 
     def _passed(self, state: State, passing: frozenset[int], own: Value | None) -> Iterator[Value]:
@@ -104,13 +106,17 @@ class Callees(Stores):
         What was allocated by a stack pointer that moved by a variable amount is apart from the rest of the frame.  So
         an address that is kept in the rest does not reach a callee that only gets addresses of what was allocated.
         Below the stack pointer is nothing for a callee; before calls of some functions, Go keeps the address of the
-        frame there.
+        frame there.  From the stack pointer on, a callee reads its arguments.
         """
         registers = state.registers
         values = [value for one, value in registers.items() if value[0] != OTHER_BASE and one in passing]
         base, top = registers[self._frame.sp]
         left = {slot: held for slot, held in state.slots.items() if slot[0] != base or slot[1] >= top}
-        bases = {base}
+        bases = set[int]()
+        if _is_apart(base):
+            values += [left.pop(slot) for slot in self._stack_arguments(state)]
+        else:
+            bases.add(base)
         while values:
             for value in values:
                 if value != own and (on_stack(value[0]) or self._reaches.is_limited(value)):
@@ -121,6 +127,23 @@ class Callees(Stores):
             are_apart = all(map(_is_apart, bases))
             readable = [slot for slot in left if not are_apart or slot[0] in bases or not _is_apart(slot[0])]
             values = [left.pop(slot) for slot in readable]
+
+    def _stack_arguments(self, state: State) -> list[Slot]:
+        """Return the slots that a callee may read by the stack pointer: its arguments, if they are on the stack.
+
+        They end before the first saved register.  A copy of a value that is also elsewhere may be an argument: a
+        function may pass its return address.
+        """
+        registers, slots, returns = state.registers, state.slots, {self._frame.return_address, SIGNED, SIGNED_BY_B}
+        base, top = registers[self._frame.sp]
+        kept = [value for register, value in registers.items() if register != self._frame.ra] + list(slots.values())
+
+        def is_saved(value: Value) -> bool:
+            same = returns if value in returns else {value}
+            return value[0] != CFA and self._frame.is_saved(value) and sum(one in same for one in kept) == 1
+
+        above = sorted(slot for slot in slots if slot[0] == base and slot[1] >= top)
+        return list(takewhile(lambda slot: not is_saved(slots[slot]), above))
 
     def holding(self, registers: Iterable[int], state: State) -> Iterator[int]:
         """Yield those of some registers that may hold an address in the frame."""

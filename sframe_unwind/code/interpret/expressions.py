@@ -337,7 +337,7 @@ class Expressions:
             # Whether the caller has aligned its stack is not known: the distance is constant for those that have.
             is_constant = base == CFA and -mask <= self._machine.stack_alignment
             return (UNKNOWN_BASE, below[1]) if is_constant else below
-        if has_reach(value) and _is_alignment(mask):
+        if has_reach(value) and _is_alignment(mask) and mask >= -_LOW_HALF:  # the upper half alone is no address
             return self._reaches.moved(value, mask + 1, 0)
         return self._part(value) if 0 <= mask <= _LOW_HALF else self._opaque(value)
 

@@ -26,9 +26,9 @@ from sframe_unwind.code.interpret.values import (
     with_top_number,
 )
 
-_WORD = 8
-_MOST_RANGES = 8
-"""Maximum number of ranges that are kept apart."""
+_WORD, _HALF_WORD = 8, 4
+_MOST_RANGES, _MOST_OBJECTS = 8, 24
+"""Maximum number of ranges that are kept apart, and of objects: of more ranges, those of one object become one."""
 _OBJECT, _NEAR = 64, 64
 """Sizes in bytes.  A range of at least the first size is taken for that of a pointer that moves within an object, each
 time by at most the second size."""
@@ -86,7 +86,7 @@ class Reaches:
 
     def with_reach(self, base: int, reach: Reach | None) -> Value:
         """Return a value without an upper bound, by its base and its reach."""
-        if reach is None or len(reach) > _MOST_RANGES:
+        if reach is None or len(reach) > _MOST_OBJECTS:
             return base, EVERYWHERE << REACH_SHIFT
         number = self._numbers.get(reach)
         if number is None:
@@ -250,11 +250,27 @@ class Reaches:
         """Return whether a value is not exactly known, but where in the frame it may be."""
         return has_reach(value) and self.of(value) is not None
 
+    def leads_to(self, value: Value, slot: Slot) -> bool:
+        """Return whether a value may be the address of a slot, or of a word that overlaps it."""
+        reach = self.of(value)
+        return reach is None or any(self._leads_to(one, slot) for one in reach)
+
+    def _leads_to(self, one: Range, slot: Slot) -> bool:
+        """Return whether an address in a range may be that of a word that overlaps a slot.
+
+        With an index, it stays in the object at the address, which a word is only if it is at a multiple of half its
+        size.  What is at another address just below a slot is a string that ends there, as when a number is converted
+        to decimal digits from the last one to the first.
+        """
+        if not one.by_index or one.base != slot[0]:
+            return self._overlaps(one, _WORD, slot)
+        return self._overlaps(one, 1, slot) or one.first <= slot[1] - _HALF_WORD <= one.last
+
     def leads_to_saved(self, value: Value, slots: Mapping[Slot, Value], is_saved: IsSaved) -> bool:
         """Return whether a value may be an address of a slot with a saved register."""
         if not (on_stack(value[0]) or has_reach(value)):
             return False
-        return any(is_saved(held) and self.overlaps(value, _WORD, slot) for slot, held in slots.items())
+        return any(is_saved(held) and self.leads_to(value, slot) for slot, held in slots.items())
 
 
 def _is_before_saved(one: Range, slot: Slot, slots: Mapping[Slot, Value], is_saved: IsSaved) -> bool:
@@ -313,17 +329,29 @@ def _is_within(mine: Reach, other: Reach) -> bool:
 
 
 def _hulls(reach: Reach) -> Reach:
-    """Return one range for each stack pointer that contains all of its ranges."""
-    bases = sorted({known.base for known in reach})
-    return tuple(
-        Range(
-            base,
-            min(known.first for known in reach if known.base == base),
-            max(known.last for known in reach if known.base == base),
-            any(known.by_index for known in reach if known.base == base),
-            any(known.is_signless for known in reach if known.base == base),
-        )
-        for base in bases
+    """Return fewer ranges that contain all of some: those of one object become one, or else those of one base."""
+    found: list[Range] = []
+    for one in reach:
+        if found and found[-1].base == one.base and one.first - found[-1].last <= _OBJECT:
+            found[-1] = _hull(found[-1], one)
+        else:
+            found.append(one)
+    if len(found) <= _MOST_OBJECTS:
+        return tuple(found)
+    hulls: dict[int, Range] = {}
+    for one in found:
+        hulls[one.base] = _hull(hulls.get(one.base, one), one)
+    return tuple(hulls.values())
+
+
+def _hull(one: Range, other: Range) -> Range:
+    """Return the range that contains two ranges with the same base."""
+    return Range(
+        one.base,
+        min(one.first, other.first),
+        max(one.last, other.last),
+        one.by_index or other.by_index,
+        one.is_signless or other.is_signless,
     )
 
 

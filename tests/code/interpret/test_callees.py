@@ -66,6 +66,25 @@ X29_UNTOUCHED = (
     "str x30,[sp,#-16]!;.cfi_def_cfa_offset 16;.cfi_offset x30,-16;bl {};nop;"
     "ldr x30,[sp],#16;.cfi_def_cfa_offset 0;.cfi_restore x30;ret"
 )
+_SAVED = ".cfi_offset x29,-64;.cfi_offset x30,-56;mov x29,sp;.cfi_def_cfa_register x29"
+_RESTORED = "mov sp,x29;ldp x29,x30,[sp],#64;.cfi_def_cfa sp,0;.cfi_restore x29;.cfi_restore x30;ret"
+KEEPS_SP = (
+    f"stp x29,x30,[sp,#-64]!;.cfi_def_cfa_offset 64;{_SAVED};"
+    f"mov x8,sp;str x8,[x29,#40];mov x8,#0;bl {{}};ldr x8,[x29,#40];mov sp,x8;{_RESTORED}"
+)
+"""The saved frame pointer is at the stack pointer, whose value is also in a slot above, as before an allocation."""
+DIGITS = (
+    f"stp x29,x30,[sp,#-64]!;.cfi_def_cfa_offset 64;{_SAVED};"
+    "sub sp,sp,#32;add x0,sp,#25;mov x1,x0;1: strb w2,[x0,#-1]!;subs w3,w3,#1;b.ne 1b;sub x1,x1,x0;"
+    f"str x0,[x4];str x1,[x4,#8];bl {{}};{_RESTORED}"
+)
+"""Writes a number from its last digit on, in 25 bytes that end 7 bytes below the saved frame pointer."""
+MANY = (
+    "sub sp,sp,#160;.cfi_adjust_cfa_offset 160;stp x29,x30,[sp,#80];.cfi_offset x29,-80;.cfi_offset x30,-72;mov x0,sp;"
+    + ";".join(f"tbz w1,#{at},1f;add x0,sp,#{8 * at};1:" for at in (1, 2, 3, 4, 5, 15, 16, 17, 18))
+    + "bl {};ldp x29,x30,[sp,#80];.cfi_restore x29;.cfi_restore x30;add sp,sp,#160;.cfi_adjust_cfa_offset -160;ret"
+)
+"""The callee gets one of many addresses on both sides of the saved frame pointer."""
 IN_R1 = "lgr %r1,%r14;.cfi_register %r14,%r1;brasl %r14,{};aghi %r2,1;br %r1"
 R11_UNTOUCHED = (
     "stg %r14,112(%r15);.cfi_offset %r14,-48;lay %r15,-160(%r15);.cfi_def_cfa_offset 320;brasl %r14,{};nop;"
@@ -102,6 +121,13 @@ CALLERS = {
         (X29_UNTOUCHED, "keeps", PROVED),
         (X29_UNTOUCHED, "elsewhere", PROVED),
         (X29_UNTOUCHED, "changes_x29", UNKNOWN),
+        (KEEPS_SP, "keeps", PROVED),
+        (KEEPS_SP, "elsewhere", PROVED),
+        (DIGITS, "keeps", PROVED),
+        (DIGITS, "elsewhere", PROVED),
+        (MANY, "keeps", PROVED),
+        (MANY, "elsewhere", PROVED),
+        (DIGITS.replace("str x0", "sxtw x1,w1;str x0"), "elsewhere", PROVED),
     ],
     "s390x": [
         (IN_R1, "keeps", PROVED),
