@@ -27,6 +27,8 @@ from sframe_unwind.code.interpret.values import (
     on_stack,
 )
 
+_WORD = 8
+
 
 class Callees(Stores):
     """Executes what callees may do.
@@ -96,8 +98,12 @@ class Callees(Stores):
         for address in addresses:
             self._expose(address, state)
         saved = [slot for slot, held in slots.items() if self._frame.is_saved(held)] if addresses else ()
-        for slot in saved:
-            if any(self._reaches.leads_to(value, slot) for value in addresses):
+        overwritten = set[Slot]()
+        for base, offset in sorted(saved):
+            slot = (base, offset)
+            is_next = (base, offset - _WORD) in overwritten  # the object at an address may have several words
+            if is_next or any(self._reaches.leads_to(value, slot) for value in addresses):
+                overwritten.add(slot)
                 slots[slot] = self._either(slots[slot], OTHER)
 
     def _passed(self, state: State, passing: frozenset[int], own: Value | None) -> Iterator[Value]:
