@@ -152,7 +152,7 @@ def test_what_a_reader_needs_is_on_the_page(plt: Path) -> None:
     assert found["empty"].startswith("Choose a function")
     assert found["missing"] == "The page has no function no_such_function."
     assert found["hidden"]
-    assert found["notation"] == ["rsp+16", "c-16", "(rbp-16)", "u", "exp", "undef", "-", "!", "?"]
+    assert found["notation"] == ["rsp+16", "c-16", "(rbp-16)", "(rsp+24)+8", "u", "exp", "undef", "-", "!", "?"]
     values = ["CFA", "FP", "RA"]
     assert found["heads"][1] == [[""], values, values, values, [""]]
 
