@@ -164,11 +164,11 @@ def _replaces_archive(path: str, output: str) -> bool:
 
     :raises FileError: FILE cannot be read.
     """
-    if is_archive(path) or not Path(output).is_file():  # a FIFO would be waited for
+    if is_archive(path):
         return False
     try:
-        return is_archive(output)
-    except FileError:  # it can perhaps be replaced, but not read
+        return Path(output).is_file() and is_archive(output)  # a FIFO would be waited for
+    except (OSError, FileError):  # it can perhaps be replaced, but not read, or it cannot be written either
         return False
 
 
