@@ -17,7 +17,7 @@ _NAMES = (
 
 
 def _without_size(*names: str) -> dict[str, str]:
-    """Return mnemonics by what capstone makes of them for operands of each size."""
+    """Return a table: capstone's mnemonic with the suffix of an operand size, and the mnemonic without it."""
     return {f"{name}{size}": name for name in names for size in "bwlq"}
 
 
@@ -27,7 +27,7 @@ _ALWAYS = {
 }
 _BY_A_REGISTER = _without_size(*_NAMES)
 _BY_THE_LAST_OPERAND = _without_size("shl", "shr", "sar", "rol", "ror", "rcl", "rcr")
-"""A shift by ``%cl`` says nothing about the size of what is shifted."""
+"""The operand ``%cl`` of a shift is a count: its size is not that of the shifted value."""
 _REGISTERS = frozenset(
     f"%{name}"
     for name in (
