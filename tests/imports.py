@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,15 +27,21 @@ def imports_of(path: Path, module: str) -> Iterator[Import]:
 
     :param module: the name of its module.
     """
+    return (Import(module, imported, line) for imported, line in _imported(path))
+
+
+@cache
+def _imported(path: Path) -> tuple[tuple[str, int], ...]:
+    """Return the imported modules and their lines.  Modules that many tests import are asked for again and again."""
+    found: list[tuple[str, int]] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: a relative import"
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
-                is_module = (CHECKOUT / full.replace(".", "/")).is_dir() or (
-                    CHECKOUT / f"{full.replace('.', '/')}.py"
-                ).is_file()
-                yield Import(module, full if is_module else str(node.module), node.lineno)
+                place = CHECKOUT / full.replace(".", "/")
+                is_module = place.is_dir() or place.with_suffix(".py").is_file()
+                found.append((full if is_module else str(node.module), node.lineno))
         elif isinstance(node, ast.Import):
-            for alias in node.names:
-                yield Import(module, alias.name, node.lineno)
+            found += [(alias.name, node.lineno) for alias in node.names]
+    return tuple(found)
