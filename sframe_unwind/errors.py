@@ -106,6 +106,10 @@ class ProcessError(SFrameError):
     """A process cannot be inspected: it does not exist, access is denied, or its architecture is not supported."""
 
 
+class KernelError(SFrameError):
+    """The target is not a Linux kernel, or its debug information or memory is not as expected."""
+
+
 class ContextError(SFrameError):
     """A saved context cannot be used: its memory cannot be read, nothing is saved there, or registers are missing."""
 

@@ -16,13 +16,13 @@ from gdb_plugin.process.memory import read
 from gdb_plugin.process.symbols import address_of
 from sframe_unwind.arch import Arch
 from sframe_unwind.elf.headers import Headers
-from sframe_unwind.errors import FileError
+from sframe_unwind.errors import FileError, KernelError
 from sframe_unwind.kernel.entry_code import find_places
 from sframe_unwind.kernel.linux import Kernel, entry_code
 from sframe_unwind.kernel.orc_of_kernel import find_orc
 from sframe_unwind.kernel.orc_places import assembly_places, code_without_debug_frame, orc_places
 from sframe_unwind.kernel.symbol_file import symbol_file
-from sframe_unwind.kernel.types import KernelError, Member, Type, Types
+from sframe_unwind.kernel.types import Member, Type, Types
 from sframe_unwind.unwind.modules import Modules
 
 _PROBE = "linux_banner"

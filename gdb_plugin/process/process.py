@@ -148,7 +148,7 @@ class Process:
 
         :raises KernelError: it is not one.
         """
-        from sframe_unwind.kernel.types import KernelError
+        from sframe_unwind.errors import KernelError
 
         if self.kernel is None and not self.no_kernel:
             self.look_for_kernel()

@@ -8,11 +8,11 @@ import lldb
 
 from lldb_plugin.process.memory import in_file
 from sframe_unwind.arch import Arch
-from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.errors import KernelError, MemoryReadError
 from sframe_unwind.kernel.entry_code import find_places
 from sframe_unwind.kernel.linux import Kernel
 from sframe_unwind.kernel.orc_of_kernel import find_orc
-from sframe_unwind.kernel.types import KernelError, Member, Type, Types
+from sframe_unwind.kernel.types import Member, Type, Types
 from sframe_unwind.memory import ReadMemory
 
 _PROBE = "linux_banner"

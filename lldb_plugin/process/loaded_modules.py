@@ -27,8 +27,7 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.code_judge import rule_judge
 from sframe_unwind.debugger.module_agreement import Difference
 from sframe_unwind.debugger.settings import ALWAYS, AUTO, CODE, FALLBACK, TABLES, Settings
-from sframe_unwind.errors import MemoryReadError
-from sframe_unwind.kernel.types import KernelError
+from sframe_unwind.errors import KernelError, MemoryReadError
 from sframe_unwind.unwind.modules import Generate, Module, Modules
 from sframe_unwind.unwind.modules_by_code import ModulesByCode
 from sframe_unwind.unwind.precedence import Precedence

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Callable, NamedTuple
 
 import lldb
 
-from lldb_plugin.process.inlining import functions
 from sframe_unwind.debugger.code_judge import ProcessCode
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind.modules import Modules
@@ -36,7 +35,8 @@ def in_file(target: lldb.SBTarget) -> Places:
 
 def name_at(places: Places, modules: Modules, address: int) -> Name:
     """Return the name of the code at an address."""
-    from sframe_unwind.debugger.contexts import Name  # not where only stacks are needed
+    from lldb_plugin.process.inlining import functions  # not where only stacks are needed
+    from sframe_unwind.debugger.contexts import Name
 
     resolved = places.resolve(address)
     module = resolved.GetModule().GetFileSpec()

@@ -14,8 +14,7 @@ from lldb_plugin.process.registers import pac_mask_of
 from lldb_plugin.process.shared_rules import SharedRules
 from sframe_unwind.arch import BY_NAME, Arch
 from sframe_unwind.elf.records import HEADER_SIZE, file_header
-from sframe_unwind.errors import FileError, SFrameError, StepError
-from sframe_unwind.kernel.types import KernelError
+from sframe_unwind.errors import FileError, KernelError, SFrameError, StepError
 from sframe_unwind.memory import ReadRegister
 from sframe_unwind.unwind import signal_frame
 from sframe_unwind.unwind.modules import Modules

@@ -13,15 +13,15 @@ from sframe_unwind.errors import MemoryReadError, MissingExtraError
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.table import Match
-from sframe_unwind.unwind.code_match import CodeMatch
 from sframe_unwind.unwind.modules import Found, Modules
 from sframe_unwind.unwind.precedence import JudgeRule, Verdict
-from sframe_unwind.unwind.run_time_match import RunTimeMatch
 from sframe_unwind.unwind_rule import UnwindRule
 
 if TYPE_CHECKING:
     from sframe_unwind.code.judge.one_address import AddressVerdict, FunctionCode, WrongValue
     from sframe_unwind.report.compare import ByCode, JudgeRow
+    from sframe_unwind.unwind.code_match import CodeMatch
+    from sframe_unwind.unwind.run_time_match import RunTimeMatch
 
 UNKNOWN = "unknown"
 _MAX_SIZE = 1 << 16
@@ -101,6 +101,7 @@ def _judged(process: ProcessCode, pc: int, of_row: bool) -> ByCode | None:
     :raises MissingExtraError: the package that decodes the code is not installed.
     """
     from sframe_unwind.report.compare import WRONG, ByCode  # for commands, and not at each stop
+    from sframe_unwind.unwind.code_match import CodeMatch
 
     found = process.modules.results[pc]
     if not isinstance(found, Found) or isinstance(found.match, CodeMatch):

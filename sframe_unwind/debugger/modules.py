@@ -13,11 +13,11 @@ from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.elf_image import build_id_in, read_image
 from sframe_unwind.memory import LazyBytes, ReadMemory, lazy_memory
 from sframe_unwind.sframe.section import Section
-from sframe_unwind.unwind.code_match import ModuleCode
 from sframe_unwind.unwind.modules import Module
 
 if TYPE_CHECKING:
     from sframe_unwind.cfi.section import CfiSection, PlacedCfi
+    from sframe_unwind.unwind.code_match import ModuleCode
 
 SFRAME, EH_FRAME, EH_FRAME_HDR, TEXT = ".sframe", ".eh_frame", ".eh_frame_hdr", ".text"
 """The names of the sections that are used."""

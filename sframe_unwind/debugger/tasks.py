@@ -6,9 +6,9 @@ import fnmatch
 from collections.abc import Iterable, Iterator
 from typing import Callable
 
+from sframe_unwind.errors import KernelError
 from sframe_unwind.kernel.linux import Kernel
 from sframe_unwind.kernel.tasks import Task, TaskList
-from sframe_unwind.kernel.types import KernelError
 from sframe_unwind.report.stack import Stack, to_text
 from sframe_unwind.unwind.saved_context import SavedContext, from_registers
 

@@ -15,18 +15,18 @@ from sframe_unwind.elf.constants import ET_CORE, PT_GNU_SFRAME, PT_LOAD, PT_NOTE
 from sframe_unwind.elf.contents import Reader
 from sframe_unwind.elf.reader import FileReader, PathLike, open_file
 from sframe_unwind.elf.records import ProgramHeader, SectionHeader
-from sframe_unwind.elf.relocation import Relocations
 from sframe_unwind.elf.rewritten import rewriter
-from sframe_unwind.elf.section_addresses import Layout
-from sframe_unwind.elf.symbols import Symbols, symbol_text, symbols_of
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError
 from sframe_unwind.memory import Data, LazyBytes
 from sframe_unwind.sframe import header
 from sframe_unwind.sframe.section import Section
 
-if TYPE_CHECKING:  # most commands need few of these
+if TYPE_CHECKING:  # most commands, and the plugins, need few of these
     from sframe_unwind.elf.cfi import FileCfi
     from sframe_unwind.elf.padding import Padding
+    from sframe_unwind.elf.relocation import Relocations
+    from sframe_unwind.elf.section_addresses import Layout
+    from sframe_unwind.elf.symbols import Symbols
     from sframe_unwind.orc import OrcTable
 
 SECTION_NAME = ".sframe"
@@ -75,18 +75,22 @@ class ElfBinary(Reader):
     @cached_property
     def layout(self) -> Layout:
         """The addresses of the sections."""
+        from sframe_unwind.elf.section_addresses import Layout
+
         return Layout(self, self._as_written)
 
     @cached_property
     def relocations(self) -> Relocations:
         """The relocations of an object file."""
-        return Relocations(self, self.layout.addresses)
+        return self.relocations_at(self.layout.addresses)
 
     def relocations_at(self, addresses: Sequence[int]) -> Relocations:
         """Return the relocations for other addresses of the sections, such as those of a process.
 
         :param addresses: by section number; empty: all sections are at address 0.
         """
+        from sframe_unwind.elf.relocation import Relocations
+
         return Relocations(self, addresses)
 
     def relocated(self, section: SectionHeader) -> bytes:
@@ -99,10 +103,13 @@ class ElfBinary(Reader):
     @cached_property
     def symbols(self) -> Symbols:
         """The symbols of ``.symtab``; if there is none, those of ``.dynsym`` and of the file in ``.gnu_debugdata``."""
+        from sframe_unwind.elf.symbols import Symbols, symbols_of
+
         own = symbols_of(self, self.layout)
         if self.has_symbol_table:
             return own
         from sframe_unwind.elf.mini_debug_info import embedded_file
+        from sframe_unwind.elf.section_addresses import Layout
 
         with suppress(FileError):  # names only help people: damaged ones must not prevent the use of rules
             if content := embedded_file(self):
@@ -117,6 +124,8 @@ class ElfBinary(Reader):
 
     def function_name(self, address: int) -> str:
         """Return the name of the function at an address, and the offset from its start; empty: no symbol covers it."""
+        from sframe_unwind.elf.symbols import symbol_text
+
         found = self.symbols.find(address)
         if found is None:
             return ""
@@ -152,6 +161,7 @@ class ElfBinary(Reader):
     def stubs(self) -> Symbols:
         """The stubs of the procedure linkage table."""
         from sframe_unwind.elf.plt import stubs
+        from sframe_unwind.elf.symbols import Symbols
 
         return Symbols(stubs(self))
 
@@ -371,6 +381,6 @@ def load(file: PathLike | bytes, lazy: bool = True) -> list[Section]:
     """
     if isinstance(file, bytes):
         with parsed(BytesIO(file), "<bytes>") as binary:
-            return binary.read_sframe(Relocations(binary))
+            return binary.read_sframe(binary.relocations_at(()))
     with opened(file) as binary:
-        return binary.read_sframe(Relocations(binary), file if lazy else None)
+        return binary.read_sframe(binary.relocations_at(()), file if lazy else None)

@@ -9,8 +9,9 @@ from typing import Callable, NamedTuple
 from sframe_unwind.address import ADDRESS_MASK, RangeMap
 from sframe_unwind.arch import Arch, LinuxKernel, PlaceKind
 from sframe_unwind.cfi.rules import NoRule
+from sframe_unwind.errors import KernelError
 from sframe_unwind.kernel.entry_code import EntryPlace, FindSymbol
-from sframe_unwind.kernel.types import KernelError, Types
+from sframe_unwind.kernel.types import Types
 from sframe_unwind.memory import ReadMemory, ReadWord
 from sframe_unwind.orc import OrcKind, OrcTable
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sframe_unwind.address import WORD_SIZE
+from sframe_unwind.errors import KernelError
 from sframe_unwind.kernel.linux import Kernel
 from sframe_unwind.kernel.structures import StructureReader
-from sframe_unwind.kernel.types import KernelError
 
 _LIST = "modules"
 _MODULE, _SECTIONS = "module", "module_sect_attrs"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
+from sframe_unwind.errors import KernelError
 from sframe_unwind.kernel.linux import Kernel
-from sframe_unwind.kernel.types import KernelError, Place
+from sframe_unwind.kernel.types import Place
 from sframe_unwind.memory import CHUNK, ChunkCache
 
 _LONGEST = 1024

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import SwitchFrame
+from sframe_unwind.errors import KernelError
 from sframe_unwind.kernel.linux import Kernel
 from sframe_unwind.kernel.structures import StructureReader
-from sframe_unwind.kernel.types import KernelError, Place
+from sframe_unwind.kernel.types import Place
 
 _TASK = "task_struct"
 _LISTED = "tasks"

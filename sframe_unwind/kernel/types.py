@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Callable, NamedTuple, Optional
 
-from sframe_unwind.errors import SFrameError
-
-
-class KernelError(SFrameError):
-    """The target is not a Linux kernel, or its debug information or memory is not as expected."""
+from sframe_unwind.errors import KernelError
 
 
 class Member(NamedTuple):

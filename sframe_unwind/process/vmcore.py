@@ -11,12 +11,12 @@ from sframe_unwind.arch import Arch, of_elf
 from sframe_unwind.cfi.section import CfiMatch, CfiSection, PlacedCfi, SectionData
 from sframe_unwind.elf import opened
 from sframe_unwind.elf.constants import SHF_EXECINSTR
-from sframe_unwind.errors import FileError
+from sframe_unwind.errors import FileError, KernelError
 from sframe_unwind.kernel.entry_code import find_places
 from sframe_unwind.kernel.linux import Kernel
 from sframe_unwind.kernel.orc_of_kernel import find_orc
 from sframe_unwind.kernel.tasks import TaskList
-from sframe_unwind.kernel.types import KernelError, Type, Types
+from sframe_unwind.kernel.types import Type, Types
 from sframe_unwind.memory import lazy_memory
 from sframe_unwind.process.base import Thread
 from sframe_unwind.process.by_code import rows_of_file

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Callable
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.memory import ReadMemory
-from sframe_unwind.runtime_code.head import FindSymbol
 from sframe_unwind.runtime_code.names import JIT_SYMBOL, LIST_FUNCTION, LIST_SYMBOL
 
 if TYPE_CHECKING:
+    from sframe_unwind.runtime_code.head import FindSymbol
     from sframe_unwind.runtime_code.source import RunTimeCode
 
 

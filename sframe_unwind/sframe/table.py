@@ -6,7 +6,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterator
 from operator import le
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError
@@ -16,10 +16,12 @@ from sframe_unwind.sframe import fre, header
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, FdeType, Flag, PcType
 from sframe_unwind.sframe.fde import Fde
 from sframe_unwind.sframe.header import Header
-from sframe_unwind.sframe.plain_rows import PlainRows
 from sframe_unwind.sframe.raw import VERBATIM, Interpreted, RawFdes, RowInterpreter
 from sframe_unwind.sframe.rules import RuleTable
 from sframe_unwind.unwind_rule import UnwindRule
+
+if TYPE_CHECKING:
+    from sframe_unwind.sframe.plain_rows import PlainRows
 
 
 class Function(NamedTuple):
@@ -164,6 +166,8 @@ class Table:
 
     def plain_rows(self) -> PlainRows:
         """Return an object that reads the rows of many functions as fast as possible."""
+        from sframe_unwind.sframe.plain_rows import PlainRows  # few uses read all rows
+
         return PlainRows(self._data, self.offset, self.header)
 
     def rows(self, function: Function) -> tuple[list[int], list[UnwindRule]]:

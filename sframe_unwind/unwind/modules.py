@@ -15,15 +15,15 @@ from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Match, Miss
 from sframe_unwind.unwind.address_cache import AddressCache
 from sframe_unwind.unwind.agreements import Agreements
-from sframe_unwind.unwind.code_match import CodeMatch, ModuleCode
 from sframe_unwind.unwind.placement import checked
-from sframe_unwind.unwind.run_time_match import RunTimeMatch
 from sframe_unwind.unwind.step import needs_registers
 from sframe_unwind.unwind.stub_rows import proven_rule
 from sframe_unwind.unwind_rule import UnwindRule
 
 if TYPE_CHECKING:
     from sframe_unwind.cfi.section import CfiMatch, CfiSection, PlacedCfi
+    from sframe_unwind.unwind.code_match import CodeMatch, ModuleCode
+    from sframe_unwind.unwind.run_time_match import RunTimeMatch
 
 NO_SECTION = "the module has no SFrame section"
 """The reason of :class:`NoData` for a module without SFrame."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sframe_unwind.address import lookup_address
-from sframe_unwind.unwind.code_match import AskedFrame, CodeMatch
 from sframe_unwind.unwind.modules import Found, LookupResult, Module, Modules, NoData
 from sframe_unwind.unwind.step import needs_registers
+
+if TYPE_CHECKING:
+    from sframe_unwind.unwind.code_match import AskedFrame, CodeMatch
 
 UNTOLD = "neither SFrame nor CFI describes it, and the machine code does not tell"
 """The reason of :class:`NoData` where the machine code gives no rule."""

@@ -6,12 +6,12 @@ of modules, so all of these starts are read only if some functions of the sectio
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Callable, Union
 
 from sframe_unwind.address import Range
 from sframe_unwind.cfi.section import CfiSection
 from sframe_unwind.errors import FormatError, SFrameError
-from sframe_unwind.sframe.displaced import displacement, some_of, told
 from sframe_unwind.sframe.section import Section
 
 Load = Callable[[], Union[Section, None]]
@@ -40,18 +40,22 @@ def check_placement(section: Section, load_cfi: LoadCfi) -> None:
     :raises FormatError: they are displaced.
     """
     starts = [start for table in section.tables if not table.sorted for start in table.extents()[0]]
+    if not starts:
+        return
+    from sframe_unwind.sframe.displaced import displacement, some_of, told  # few sections are not sorted
+
     try:
-        cfi = load_cfi() if starts else None
-        distance = 0 if cfi is None or not _are_inside(starts, cfi) else displacement(starts, _ranges(cfi))
+        cfi = load_cfi()
+        distance = 0 if cfi is None or not _are_inside(some_of(starts), cfi) else displacement(starts, _ranges(cfi))
     except SFrameError:
         return
     if distance:
         raise FormatError(told(distance))
 
 
-def _are_inside(starts: list[int], cfi: CfiSection) -> bool:
-    """Return whether some functions begin inside others of the CFI."""
-    found = ((start, cfi.function_at(start)) for start in some_of(starts))
+def _are_inside(starts: Iterable[int], cfi: CfiSection) -> bool:
+    """Return whether functions of a section begin inside others of the CFI."""
+    found = ((start, cfi.function_at(start)) for start in starts)
     return any(function is not None and function.start != start for start, function in found)
 
 

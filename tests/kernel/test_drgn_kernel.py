@@ -9,8 +9,8 @@ from typing import ClassVar
 import pytest
 
 from sframe_unwind.cli import main
-from sframe_unwind.errors import FileError, MemoryReadError
-from sframe_unwind.kernel.types import KernelError, Types
+from sframe_unwind.errors import FileError, KernelError, MemoryReadError
+from sframe_unwind.kernel.types import Types
 from sframe_unwind.process import drgn_kernel
 from sframe_unwind.process.drgn_kernel import DrgnKernel, open_dump
 from sframe_unwind.process.target import SymbolMatch

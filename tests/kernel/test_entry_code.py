@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from sframe_unwind.arch import PlaceKind
-from sframe_unwind.errors import MemoryReadError, StepError
+from sframe_unwind.errors import KernelError, MemoryReadError, StepError
 from sframe_unwind.kernel.entry_code import find_places
 from sframe_unwind.kernel.linux import EXCEPTION as BY_PT_REGS
-from sframe_unwind.kernel.types import KernelError, Types
+from sframe_unwind.kernel.types import Types
 from sframe_unwind.kernel.unwinder import NAME, KernelUnwinder
 from sframe_unwind.unwind.step import Caller
 from sframe_unwind.unwind.walk import Registers

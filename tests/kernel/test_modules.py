@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from sframe_unwind.debugger.kernel_modules import ModulePlaces
+from sframe_unwind.errors import KernelError
 from sframe_unwind.kernel.linux import Kernel
 from sframe_unwind.kernel.modules import KernelModules, module_name
-from sframe_unwind.kernel.types import KernelError, Type, Types
+from sframe_unwind.kernel.types import Type, Types
 from tests.kernel.fake import ARCH, LINKS, Memory, array, number, structure
 
 HEAD, DATA, TEXTS = 0xFFFFFFC009010000, 0xFFFFFF8001000000, 0xFFFFFF8002000000

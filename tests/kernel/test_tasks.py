@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sframe_unwind.debugger.tasks import chosen, context_of, grouped_lines, of_pid
+from sframe_unwind.errors import KernelError
 from sframe_unwind.kernel.tasks import Task, TaskList
-from sframe_unwind.kernel.types import KernelError
 from sframe_unwind.report.stack import ShownFrame, Stack
 from tests.kernel.fake import FORK, SYMBOLS, Memory, kernel
 
