@@ -44,10 +44,12 @@ def caller_info(frame: gdb.PendingFrame, registers: Registers, caller: Caller, e
         # After the return the register still holds the address, as in DWARF CFI.
         save(registers.ra, pc)
     for register in registers.of_thread:
-        with suppress(gdb.error, ValueError):  # not known in this frame
+        try:  # costs less than suppress(), for each frame
             value = frame.read_register(register)
             if not value.is_optimized_out:
                 save(register, value)
+        except (gdb.error, ValueError):
+            pass  # not known in this frame
     return info
 
 

@@ -141,13 +141,13 @@ class SFrameUnwinder(Unwinder):
         plan = unwinding.plan(frame, pc, self.settings)
         if plan is LEFT:  # most frames: these lines determine the cost of a backtrace
             if unwinding.outer_frames.left(level, pc):
-                sp, fp = _sp_and_fp(frame, process)
+                sp, fp = _sp_and_fp(frame, process.registers(frame))
                 if not history.is_interrupted(last, level, pc, sp):  # a walk looks up the pc as a return address
                     unwinding.outer_frames.walk(walk.Registers(pc, sp, fp))
             return None
         unwinding.outer_frames.forget()
         registers = process.registers(frame)
-        sp, fp = _sp_and_fp(frame, process)
+        sp, fp = _sp_and_fp(frame, registers)
         if plan.outermost is not None:
             return outermost_info(frame, registers, process.arch, sp, plan.outermost)
         place = plan.place if level else plan.entered
@@ -236,10 +236,9 @@ class SFrameUnwinder(Unwinder):
             self._report(line)
 
 
-def _sp_and_fp(frame: gdb.PendingFrame, process: Process) -> tuple[int, int]:
-    registers = process.registers(frame)
-    sp, fp = (int(frame.read_register(register)) & ADDRESS_MASK for register in (registers.sp, registers.fp))
-    return sp, fp
+def _sp_and_fp(frame: gdb.PendingFrame, registers: Registers) -> tuple[int, int]:
+    read_register = frame.read_register
+    return int(read_register(registers.sp)) & ADDRESS_MASK, int(read_register(registers.fp)) & ADDRESS_MASK
 
 
 def _step(asked: _Asked, rule: UnwindRule, interrupted: bool | None) -> Caller:
