@@ -8,8 +8,20 @@ pointer that moves by the same distance in each round of a loop is assumed to st
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Callable, NamedTuple
+from typing import Callable
 
+from sframe_unwind.code.interpret.frame_ranges import (
+    MOST_OBJECTS,
+    NOTHING,
+    Range,
+    Reach,
+    hulls,
+    indexed,
+    is_next_round,
+    is_within,
+    signless,
+    union,
+)
 from sframe_unwind.code.interpret.values import (
     ALTERED_BASE,
     OTHER,
@@ -27,38 +39,13 @@ from sframe_unwind.code.interpret.values import (
 )
 
 _WORD, _HALF_WORD = 8, 4
-_MOST_RANGES, _MOST_OBJECTS = 8, 24
-"""Maximum number of ranges that are kept apart, and of objects: of more ranges, those of one object become one."""
-_OBJECT, _NEAR = 64, 64
-"""Sizes in bytes.  A range of at least the first size is taken for that of a pointer that moves within an object, each
-time by at most the second size."""
+_MOST_RANGES = 8
+"""Maximum number of ranges that are kept apart: of more, those of one object become one."""
+_BYTE = 255
+"""The greatest number in a byte."""
 _REACHING = (STACK_BASE, UNKNOWN_BASE, ALTERED_BASE)
-
-
-class Range(NamedTuple):
-    """Addresses from one to another, both included, as offsets in bytes from a stack pointer."""
-
-    base: int
-    first: int
-    last: int
-    by_index: bool = False
-    """Whether an index was added: a load may then give any word of the object at the address."""
-    is_signless: bool = False
-    """Whether the value may also be a number minus the address: a distance from it, or its negation."""
-
-    def moved(self, first: int, last: int) -> Range:
-        """Return the addresses plus a number of bytes between two limits, which may also be subtracted."""
-        if self.is_signless:
-            most = max(abs(first), abs(last))
-            first, last = -most, most
-        return self._replace(first=self.first + first, last=self.last + last)
-
-
-Reach = tuple[Range, ...]
 IsSaved = Callable[[Value], bool]
 """Returns whether a value in a slot is that of a saved register."""
-NOTHING: Reach = ()
-"""No address in the frame, as far as is known."""
 EVERYWHERE = 1
 """The number of the reach that is all of the frame."""
 ANYWHERE: Value = (UNKNOWN_BASE, EVERYWHERE << REACH_SHIFT)
@@ -74,6 +61,8 @@ class Reaches:
         self._shifted: dict[int, tuple[Value, int]] = {}
         """The addresses that were shifted right, and by how many bits, by the number of the result's reach."""
         self._shifts: dict[tuple[Value, int], int] = {}
+        self._exchanged: set[tuple[int, int, int]] = set()
+        """The places of addresses whose lowest byte was exchanged."""
         self.unbounded: set[int] = set()
         """The bases that name stack pointers of which it is not known that something was allocated by them."""
 
@@ -86,7 +75,7 @@ class Reaches:
 
     def with_reach(self, base: int, reach: Reach | None) -> Value:
         """Return a value without an upper bound, by its base and its reach."""
-        if reach is None or len(reach) > _MOST_OBJECTS:
+        if reach is None or len(reach) > MOST_OBJECTS:
             return base, EVERYWHERE << REACH_SHIFT
         number = self._numbers.get(reach)
         if number is None:
@@ -113,6 +102,22 @@ class Reaches:
         address, shifted_by = self._shifted.get(value[1] >> REACH_SHIFT if has_reach(value) else 0, (UNKNOWN, -1))
         return address if shifted_by == bits else None
 
+    def with_other_lowest_byte(self, value: Value) -> Value:
+        """Return an address in the frame after its lowest byte was exchanged in memory.
+
+        The result is less than 256 bytes away, also if the byte is exchanged again.  Compilers put a byte where an
+        address was that is not used any more.
+        """
+        found = NOTHING
+        for one in self.of(value) or (None,):
+            if one is not None and one[:3] not in self._exchanged:
+                one = one.moved(-_BYTE, _BYTE) if one.first == one.last else None
+            if one is None:
+                return ANYWHERE  # with wider and wider ranges, a loop would have no end
+            self._exchanged.add(one[:3])
+            found = union(found, (one,))
+        return self.with_reach(UNKNOWN_BASE, found)
+
     def is_anywhere(self, value: Value) -> bool:
         """Return whether a value was computed from an address in the frame, and which one is not known."""
         return has_reach(value) and (value[1] == ANYWHERE[1] or value[1] >> REACH_SHIFT in self._shifted)
@@ -129,10 +134,10 @@ class Reaches:
             return self.with_reach(base, None)
         if not other:
             return self.with_reach(base, mine)
-        if (len(mine) > 1 and _is_next_round(mine, other)) or _is_within(mine, other):
+        if (len(mine) > 1 and is_next_round(mine, other)) or is_within(mine, other):
             return self.with_reach(base, indexed(mine))
-        union = _union(mine, other)
-        return self.with_reach(base, union if len(union) <= _MOST_RANGES else _hulls(union))
+        found = union(mine, other)
+        return self.with_reach(base, found if len(found) <= _MOST_RANGES else hulls(found))
 
     def near(self, base: int, *reaches: Reach | None) -> Value:
         """Return a value that stays in one of several objects, by its base and their reaches."""
@@ -140,8 +145,8 @@ class Reaches:
         for reach in reaches:
             if reach is None:
                 return self.with_reach(base, None)
-            found = _union(found, indexed(reach)) if found else indexed(reach)
-        return self.with_reach(base, found if len(found) <= _MOST_RANGES else _hulls(found))
+            found = union(found, indexed(reach)) if found else indexed(reach)
+        return self.with_reach(base, found if len(found) <= _MOST_RANGES else hulls(found))
 
     def moved(self, value: Value, first: int, last: int) -> Value:
         """Return a value plus a number of bytes that lies between two limits, without its upper bound."""
@@ -155,14 +160,14 @@ class Reaches:
 
         :param left: no constant, and no address in the frame that is known to be one.
         """
-        return self.near(UNKNOWN_BASE, self.of(left), _signless(self.of(right)))
+        return self.near(UNKNOWN_BASE, self.of(left), signless(self.of(right)))
 
     def computed(self, *values: Value) -> Value:
         """Return a value that was computed from some values, of which one may be an address in the frame.
 
         It may be a multiple of the address, so that the address is found again where it is subtracted.
         """
-        return self.near(UNKNOWN_BASE, *(_signless(self.of(value)) for value in values))
+        return self.near(UNKNOWN_BASE, *(signless(self.of(value)) for value in values))
 
     def is_signless(self, value: Value) -> bool:
         """Return whether a value is a distance from an address in the frame, or the negation of one."""
@@ -251,26 +256,34 @@ class Reaches:
         return has_reach(value) and self.of(value) is not None
 
     def leads_to(self, value: Value, slot: Slot) -> bool:
-        """Return whether a value may be the address of a slot, or of a word that overlaps it."""
+        """Return whether an address that a callee gets may be that of a slot, or of a word that overlaps it.
+
+        A word is at a multiple of half its size.  What is at another address just below a slot is a string that ends
+        there, as when a number is converted to decimal digits from the last one to the first, or a single byte.
+        """
         reach = self.of(value)
         return reach is None or any(self._leads_to(one, slot) for one in reach)
 
     def _leads_to(self, one: Range, slot: Slot) -> bool:
-        """Return whether an address in a range may be that of a word that overlaps a slot.
-
-        With an index, it stays in the object at the address, which a word is only if it is at a multiple of half its
-        size.  What is at another address just below a slot is a string that ends there, as when a number is converted
-        to decimal digits from the last one to the first.
-        """
-        if not one.by_index or one.base != slot[0]:
+        if one.base != slot[0]:
             return self._overlaps(one, _WORD, slot)
         return self._overlaps(one, 1, slot) or one.first <= slot[1] - _HALF_WORD <= one.last
 
     def leads_to_saved(self, value: Value, slots: Mapping[Slot, Value], is_saved: IsSaved) -> bool:
-        """Return whether a value may be an address of a slot with a saved register."""
+        """Return whether a value may be an address of a slot with a saved register, also for a store of a word there.
+
+        Only with an index, the object at the address is taken for a string, as in :meth:`leads_to`.
+        """
         if not (on_stack(value[0]) or has_reach(value)):
             return False
-        return any(is_saved(held) and self.leads_to(value, slot) for slot, held in slots.items())
+        reach, saved = self.of(value), [slot for slot, held in slots.items() if is_saved(held)]
+        if reach is None:
+            return bool(saved)
+        return any(
+            self._leads_to(one, slot) if one.by_index else self._overlaps(one, _WORD, slot)
+            for slot in saved
+            for one in reach
+        )
 
 
 def _is_before_saved(one: Range, slot: Slot, slots: Mapping[Slot, Value], is_saved: IsSaved) -> bool:
@@ -281,97 +294,25 @@ def _is_before_saved(one: Range, slot: Slot, slots: Mapping[Slot, Value], is_sav
     return not any(base == one.base and low <= at <= high and is_saved(held) for (base, at), held in slots.items())
 
 
-def indexed(reach: Reach) -> Reach:
-    """Return the reach of addresses after an index was added."""
-    return tuple(one._replace(by_index=True) for one in reach)
-
-
-def _signless(reach: Reach | None) -> Reach | None:
-    """Return the reach of addresses, or of numbers minus them."""
-    return None if reach is None else tuple(one._replace(is_signless=True) for one in reach)
-
-
 def _object(one: Range, slots: Mapping[Slot, Value], is_saved: IsSaved) -> Range:
     """Return the range of the addresses from which a load in a range may read.
 
-    With an index, these are the slots that follow each other around the address, up to a saved register.
+    With an index, these are the slots that follow each other around the address, up to a saved register, or to a word
+    that may hold anything but an address in the frame: as a word without a slot, it may be of another object.
     """
-
-    def is_within(offset: int) -> bool:
-        held = slots.get((one.base, offset), OTHER)
-        return one.by_index and held[0] != OTHER_BASE and not is_saved(held)
-
     low, high = one.first, one.last
-    while is_within(low - _WORD):
-        low -= _WORD
-    while is_within(high + _WORD):
-        high += _WORD
+    if not one.by_index:
+        return one
+    for step in (-_WORD, _WORD):
+        end = low if step < 0 else high
+        while (held := slots.get((one.base, end + step), OTHER))[0] != OTHER_BASE and not is_saved(held):
+            end += step
+            if held == UNKNOWN:
+                break
+        low, high = (end, high) if step < 0 else (low, end)
     return one._replace(first=low, last=high)
 
 
 def has_reach(value: Value) -> bool:
     """Return whether a value is not exactly known, and may be an address in the frame."""
     return value[0] in _REACHING and value[1] >> REACH_SHIFT != 0
-
-
-def _is_within(mine: Reach, other: Reach) -> bool:
-    """Return whether a new reach is that of a pointer that has moved within the known ranges, or a little further."""
-    return all(
-        any(
-            one.base == new.base
-            and one.is_signless >= new.is_signless
-            and one.last - one.first >= _OBJECT
-            and one.first - _NEAR <= new.first <= new.last <= one.last + _NEAR
-            for one in mine
-        )
-        for new in other
-    )
-
-
-def _hulls(reach: Reach) -> Reach:
-    """Return fewer ranges that contain all of some: those of one object become one, or else those of one base."""
-    found: list[Range] = []
-    for one in reach:
-        if found and found[-1].base == one.base and one.first - found[-1].last <= _OBJECT:
-            found[-1] = _hull(found[-1], one)
-        else:
-            found.append(one)
-    if len(found) <= _MOST_OBJECTS:
-        return tuple(found)
-    hulls: dict[int, Range] = {}
-    for one in found:
-        hulls[one.base] = _hull(hulls.get(one.base, one), one)
-    return tuple(hulls.values())
-
-
-def _hull(one: Range, other: Range) -> Range:
-    """Return the range that contains two ranges with the same base."""
-    return Range(
-        one.base,
-        min(one.first, other.first),
-        max(one.last, other.last),
-        one.by_index or other.by_index,
-        one.is_signless or other.is_signless,
-    )
-
-
-def _is_next_round(mine: Reach, other: Reach) -> bool:
-    """Return whether a new reach is the known one after it moved by the distance between two of its ranges."""
-    by = other[0].first - mine[0].first
-    if any(one.is_signless for one in other):
-        return False
-    places, others = [one[:3] for one in mine], [one[:3] for one in other]
-    moved = [(base, first + by, last + by) for base, first, last in places]
-    return others == moved and not set(places).isdisjoint(others)
-
-
-def _union(mine: Reach, other: Reach) -> Reach:
-    """Return all ranges of two reaches, those that are the same place once."""
-    found: dict[tuple[int, int, int], Range] = {}
-    for one in (*mine, *other):
-        place = one[:3]
-        known = found.get(place, one)
-        if known[3:] != one[3:]:
-            known = Range(*place, one.by_index or known.by_index, one.is_signless or known.is_signless)
-        found[place] = known
-    return tuple(sorted(found.values()))

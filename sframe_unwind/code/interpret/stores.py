@@ -60,6 +60,7 @@ class Stores(KeptConstants):
         self.written: set[Written] = set()
         """The stores, since this was cleared, above the frame and through pointers that the function got."""
         self._return_slot = CFA, machine.ra_slot
+        self._lowest_byte = _WORD - 1 if machine.big_endian else 0
 
     def _either(self, held: Value, stored: Value) -> Value:
         """Return what a slot may hold that a value may have been stored to."""
@@ -154,6 +155,8 @@ class Stores(KeptConstants):
             for slot in [slot for slot in slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]:
                 if value[0] == UNKNOWN_BASE:
                     slots[slot] = self._either(slots[slot], value)  # stored on a condition
+                elif size == 1 and offset - slot[1] == self._lowest_byte and self._may_be_address(slots[slot]):
+                    slots[slot] = self._reaches.with_other_lowest_byte(slots[slot])
                 elif size < _HALF_WORD:
                     slots[slot] = self._altered(slots[slot])
                 else:

@@ -90,6 +90,22 @@ R11_UNTOUCHED = (
     "stg %r14,112(%r15);.cfi_offset %r14,-48;lay %r15,-160(%r15);.cfi_def_cfa_offset 320;brasl %r14,{};nop;"
     "lg %r14,272(%r15);.cfi_restore %r14;la %r15,160(%r15);.cfi_def_cfa_offset 160;br %r14"
 )
+_RBP_SAVED = "push %rbp;.cfi_def_cfa_offset 16;.cfi_offset %rbp,-16;mov %rsp,%rbp;.cfi_def_cfa_register %rbp"
+_RBP_RESTORED = "nop;leave;.cfi_def_cfa %rsp,8;.cfi_restore %rbp;ret"
+BYTE = f"{_RBP_SAVED};sub $16,%rsp;lea -1(%rbp),%rdi;call {{}};{_RBP_RESTORED}"
+"""The callee gets the address of the last byte below a saved register."""
+EXCHANGED = (
+    f"{_RBP_SAVED};sub $1024,%rsp;1:lea -600(%rbp),%rdi;mov %rdi,-16(%rbp);movb $1,-16(%rbp);mov -16(%rbp),%rdi;"
+    "mov %rsi,(%rdi);call {};test %eax,%eax;je 1b;movb $2,-16(%rbp);mov -16(%rbp),%rdi;mov %rax,(%rdi);"
+    f"{_RBP_RESTORED}"
+)
+"""A slot with an address is used for a byte again."""
+SEPARATE = (
+    f"{_RBP_SAVED};sub $80,%rsp;mov $201,%eax;xor %edi,%edi;syscall;mov %rax,-32(%rbp);lea -64(%rbp),%rdx;"
+    "mov %rdx,-40(%rbp);movq $0,-24(%rbp);movq $0,-16(%rbp);lea -24(%rbp),%r10;and $1,%esi;mov (%r10,%rsi,8),%rdi;"
+    f"add $64,%rdi;xor %edx,%edx;call {{}};{_RBP_RESTORED}"
+)
+"""Below an array, there is a word that holds no address, and then one that holds an address of another object."""
 PROVED, UNKNOWN, WARNED = "proved", "unknown", "warned"
 CALLERS = {
     "amd64": [
@@ -113,6 +129,13 @@ CALLERS = {
         (UNTOUCHED, "is_retpoline", PROVED),
         (UNTOUCHED, "elsewhere", PROVED),
         (UNTOUCHED, "changes_rbp", UNKNOWN),
+        (BYTE, "elsewhere", PROVED),
+        (BYTE.replace("-1(", "-4("), "elsewhere", UNKNOWN),
+        (EXCHANGED, "elsewhere", PROVED),
+        (EXCHANGED.replace("-600", "-240"), "elsewhere", UNKNOWN),
+        (EXCHANGED.replace("$1,-16", "$1,-15"), "elsewhere", UNKNOWN),
+        (SEPARATE, "elsewhere", PROVED),
+        (SEPARATE.replace("mov %rax,-32", "lea -64(%rbp),%rax;mov %rax,-32"), "elsewhere", UNKNOWN),
     ],
     "aarch64": [
         (IN_X15, "keeps", PROVED),
@@ -240,7 +263,7 @@ def test_what_callees_keep(machine: str, callers_first: bool, tmp_path: Path) ->
     callers = [
         line
         for number, (body, callee, _) in enumerate(CALLERS[machine])
-        for line in _function(f"caller_{number}", body.format(callee), visible=True)
+        for line in _function(f"caller_{number}", body.replace("{}", callee), visible=True)
     ]
     found = Checked(
         machine, "\n".join([".text", *(callers + lines if callers_first else lines + callers), ""]), tmp_path
