@@ -83,10 +83,11 @@ class Blocks:
         self._waiting.discard(block)
         return block
 
-    def join(self, target: int, state: State, after_call: bool = False) -> None:
+    def join(self, target: int, state: State, after_call: bool = False, is_left: bool = False) -> None:
         """Add a state before an instruction to what is known there.
 
         :param after_call: the instruction follows a call that may not return.
+        :param is_left: the caller of this method does not use the state again.
         :raises Restart: a call was found not to return.
         :raises GivenUp: there are too many stack pointers to keep apart.
         """
@@ -104,14 +105,16 @@ class Blocks:
         if known is None:
             if after_call and target in self._dead:
                 return
-            self.states[block] = state.copy()
+            self.states[block] = state if is_left else state.copy()
             if block == target and after_call:
                 self.after_call.add(target)
             elif block == target and target in self.visited:
                 self._split(target)
         else:
-            self._note_meeting(known, state)
-            if self.conflicts(known, state):
+            sp = self._frame.sp
+            left, right = known.registers[sp], state.registers[sp]
+            self.meets |= left != right and left[0] == right[0]
+            if left != right and self.conflicts(known, state):
                 # Compilers never let paths with different stack pointers meet, so the call does not return.
                 if after_call:
                     self.presumes = True
@@ -139,10 +142,6 @@ class Blocks:
         if number >= _MAX_WAYS:
             raise GivenUp
         return target | number << _ADDRESS_BITS
-
-    def _note_meeting(self, known: State, state: State) -> None:
-        left, right = known.registers[self._frame.sp], state.registers[self._frame.sp]
-        self.meets |= left != right and left[0] == right[0]
 
     def _split(self, target: int) -> None:
         """Run a block again after a jump into its middle was found: it now ends there."""

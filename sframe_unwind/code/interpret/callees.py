@@ -15,7 +15,6 @@ from sframe_unwind.code.interpret.values import (
     CFA,
     CLOBBERED,
     OTHER,
-    OTHER_BASE,
     SIGNED,
     SIGNED_BY_B,
     UNKNOWN,
@@ -49,20 +48,23 @@ class Callees(Stores):
         """
         preserved, is_tracked = self._machine.preserved, self._frame.is_tracked
         registers = state.registers
-        self._pass_addresses(state, self._passing | inherited, self._frame.entry_sp)
+        self._pass_addresses(state, self._passing | inherited if inherited else self._passing, self._frame.entry_sp)
+        left = []
         for register, value in registers.items():
-            if value is OTHER and changed is None and register != DIRECTION:
-                continue  # most registers after a function's first calls
             base = value[0]
             if register == DIRECTION:
                 registers[register] = number(1)
             elif register in preserved:
                 if changed is not None and register in changed and register != self._frame.sp:
                     registers[register] = UNKNOWN
-            elif register == self._frame.ra or not is_tracked(base):
+            elif register == self._frame.ra:
                 registers[register] = OTHER
+            elif not is_tracked(base):
+                left.append(register)
             elif register != SCATTERED and (changed is None or register in changed):
                 registers[register] = CLOBBERED
+        for register in left:  # fewer registers make fewer steps where paths meet
+            del registers[register]
         self._forget_by_callee(state)
         sp = registers[self._frame.sp]
         first, end = self._machine.callee_area
@@ -114,16 +116,17 @@ class Callees(Stores):
         Below the stack pointer is nothing for a callee; before calls of some functions, Go keeps the address of the
         frame there.  From the stack pointer on, a callee reads its arguments.
         """
-        registers = state.registers
-        values = [value for one, value in registers.items() if value[0] != OTHER_BASE and one in passing]
+        registers, may_be_address = state.registers, self._may_be_address
+        values = [value for one, value in registers.items() if one in passing and may_be_address(value)]
         base, top = registers[self._frame.sp]
         left = {slot: held for slot, held in state.slots.items() if slot[0] != base or slot[1] >= top}
         bases = set[int]()
         if _is_apart(base):
-            values += [left.pop(slot) for slot in self._stack_arguments(state)]
+            if any(map(may_be_address, left.values())):
+                values += [left.pop(slot) for slot in self._stack_arguments(state)]
         else:
             bases.add(base)
-        while values:
+        while True:
             for value in values:
                 if value != own and (on_stack(value[0]) or self._reaches.is_limited(value)):
                     yield value
@@ -132,6 +135,8 @@ class Callees(Stores):
                     bases.add(UNKNOWN_BASE)
             are_apart = all(map(_is_apart, bases))
             readable = [slot for slot in left if not are_apart or slot[0] in bases or not _is_apart(slot[0])]
+            if not readable:
+                return
             values = [left.pop(slot) for slot in readable]
 
     def _stack_arguments(self, state: State) -> list[Slot]:
@@ -145,15 +150,17 @@ class Callees(Stores):
         kept = [value for register, value in registers.items() if register != self._frame.ra] + list(slots.values())
 
         def is_saved(value: Value) -> bool:
-            same = returns if value in returns else {value}
-            return value[0] != CFA and self._frame.is_saved(value) and sum(one in same for one in kept) == 1
+            if value[0] == CFA or not self._frame.is_saved(value):
+                return False
+            return sum(map(kept.count, returns if value in returns else (value,))) == 1
 
         above = sorted(slot for slot in slots if slot[0] == base and slot[1] >= top)
         return list(takewhile(lambda slot: not is_saved(slots[slot]), above))
 
-    def holding(self, registers: Iterable[int], state: State) -> Iterator[int]:
-        """Yield those of some registers that may hold an address in the frame."""
-        yield from (one for one in registers if self._may_be_address(state.registers.get(one, OTHER)))
+    def holding(self, state: State) -> list[int]:
+        """Return the registers that may hold an address in the frame, except the stack pointer."""
+        may_be_address, sp = self._may_be_address, self._frame.sp
+        return [one for one, value in state.registers.items() if one != sp and may_be_address(value)]
 
     def pointed(self, value: Value, state: State) -> Iterator[int | None]:
         """Yield the distances in bytes of slots from a place to which a value may point; ``None``: any distance."""

@@ -47,6 +47,8 @@ class Calls:
         self._ends = ends
         self.called: set[int] = set()
         self.passed: set[Passed] = set()
+        self._preserved = program.machine.preserved - {program.frame.sp}
+        self._general = frozenset(program.machine.general) - {program.frame.sp}
         self.after_ends: dict[int, State] = {}
         """The code after calls that do not return, with the state as if they did, because tables describe this code."""
         self.catches = False
@@ -76,10 +78,14 @@ class Calls:
             changed = self._effects.changed(called)
         inherited: frozenset[int] = frozenset()
         if called is not None:
-            self.passed.update(self._pointers(called, state))
-            self._evaluator.store_in_callee(self._all.storing.get(called, ()), state)
-            preserved = self._evaluator.holding(self._all.machine.preserved - {self._frame.sp}, state)
-            inherited = frozenset(one for one in preserved if self._all.inherited.reads(called, one))
+            holding = self._evaluator.holding(state)
+            if holding:
+                self.passed.update(self._pointers(called, holding, state))
+            if called in self._all.storing:
+                self._evaluator.store_in_callee(self._all.storing[called], state)
+            kept = self._preserved.intersection(holding)
+            if kept:
+                inherited = frozenset(one for one in kept if self._all.inherited.reads(called, one))
         self._evaluator.call(state, changed, inherited)
         if called in self._all.changing_fp:
             state.registers[self._frame.fp] = UNKNOWN
@@ -106,20 +112,22 @@ class Calls:
         """Follow a jump that leaves for another function, which returns to the caller."""
         if not self._frame.is_entry(state):
             return
-        self.passed.update(self._pointers(target, state))
+        self.passed.update(self._pointers(target, self._evaluator.holding(state), state))
         state.registers[self._frame.sp] = self._frame.sp_at_return
         self._evaluator.store_in_callee(self._all.storing.get(target, ()), state)
         if target in self._all.moving_sp:
             by = self._all.moving_sp[target]
             self._ends.stack_pointers_at_return.add(UNKNOWN if by is None else plus(self._frame.sp_at_return, by))
 
-    def _pointers(self, called: int, state: State) -> Iterator[Passed]:
-        """Yield the pointers in registers by which the callee may overwrite a slot whose value is known."""
-        for number in self._evaluator.holding(self._all.machine.general, state):
-            if number != self._frame.sp:
-                for distance in self._evaluator.pointed(state.registers[number], state):
-                    if distance is None or abs(distance) <= _REACH_OF_CALLEE:
-                        yield Passed(called, number, distance)
+    def _pointers(self, called: int, holding: list[int], state: State) -> Iterator[Passed]:
+        """Yield the pointers in registers by which the callee may overwrite a slot whose value is known.
+
+        :param holding: the registers that may hold an address in the frame.
+        """
+        for number in self._general.intersection(holding):
+            for distance in self._evaluator.pointed(state.registers[number], state):
+                if distance is None or abs(distance) <= _REACH_OF_CALLEE:
+                    yield Passed(called, number, distance)
 
     def _with_other_link(self, pc: int, address: int | None, instruction: Instruction, state: State) -> Way:
         """Follow a call that leaves its return address in another register than the ABI's; return where it leads.

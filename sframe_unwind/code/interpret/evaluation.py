@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from sframe_unwind.code.decode.instruction import (
     COMPUTED,
     INVERSE,
@@ -38,6 +40,7 @@ from sframe_unwind.code.interpret.values import (
 )
 
 _WORD = 8
+_FIRST = itemgetter(0)
 
 
 class Evaluator(Callees):
@@ -65,6 +68,9 @@ class Evaluator(Callees):
                     if expression[0] == LOAD and register in self._unwound and result[0] in self._leaking:
                         self.rests_on_call |= _is_by_other(expression[1], self._frame)
                 return
+        if not instruction.stores and sp not in map(_FIRST, instruction.puts):  # comparisons, mostly
+            self._write(instruction, state, pc)
+            return
         puts, source_of_sp = [], sp
         for register, expression in instruction.puts:
             kind = expression[0]
@@ -99,6 +105,18 @@ class Evaluator(Callees):
             self._keep(place, size, stored, state)
         if puts:
             self._put(puts, source_of_sp, state, pc)
+
+    def _write(self, instruction: Instruction, state: State, pc: int) -> None:
+        """Execute an instruction that writes registers other than the stack pointer, and no memory."""
+        value, registers = self.value, state.registers
+        results = [
+            OTHER if expression[0] == COMPUTED else value(expression, state, pc) for _, expression in instruction.puts
+        ]
+        for (register, expression), result in zip(instruction.puts, results):
+            if result != OTHER or register in registers:
+                registers[register] = result
+                if expression[0] == LOAD and register in self._unwound and result[0] in self._leaking:
+                    self.rests_on_call |= _is_by_other(expression[1], self._frame)
 
     def _allocated(self, expression: Expression, result: Value, state: State, pc: int) -> Value:
         """Return the stack pointer after a size was subtracted from it that may have been computed from an address.

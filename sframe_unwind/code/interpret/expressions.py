@@ -32,7 +32,7 @@ from sframe_unwind.code.decode.instruction import (
 from sframe_unwind.code.decode.instruction import UNKNOWN as UNKNOWN_KIND
 from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.image.jump_tables import Entries, Entry
-from sframe_unwind.code.interpret.reach import ANYWHERE, has_reach
+from sframe_unwind.code.interpret.reach import ANYWHERE, has_reach, may_be_address
 from sframe_unwind.code.interpret.signing import with_code, without_code
 from sframe_unwind.code.interpret.state import Frame, State
 from sframe_unwind.code.interpret.values import (
@@ -84,6 +84,8 @@ class Expressions:
 
     :param read_constant: reads literal pools.
     """
+
+    _may_be_address = staticmethod(may_be_address)
 
     def __init__(self, machine: Machine, frame: Frame, read_constant: ReadConstant) -> None:
         self._machine = machine
@@ -202,9 +204,6 @@ class Expressions:
     def _part(self, value: Value) -> Value:
         """Return the knowledge about a result from which a value cannot be found again as an address."""
         return UNKNOWN if self._frame.is_tracked(value[0]) else OTHER
-
-    def _may_be_address(self, value: Value) -> bool:
-        return is_stack_address(value[0]) or has_reach(value)
 
     def _plus(self, value: Value, offset: int) -> Value:
         """Return a value plus a number of bytes."""

@@ -98,7 +98,8 @@ class Flow:
             if not first and (pc in starts or pc in blocks.states):
                 # After a call that does not return, there may be padding, and then code to which other paths lead.
                 start = address_of(block)
-                self._flow(pc, state, block in blocks.after_call and sweep.after_padding(start) >= pc)
+                after_call = block in blocks.after_call and sweep.after_padding(start) >= pc
+                self._flow(pc, state, after_call, is_left=True)
                 if prover is not None and pc in blocks.states:
                     self._proved[block] = pc
                 return
@@ -120,7 +121,7 @@ class Flow:
             if not sweep.function.start <= pc < sweep.function.end:
                 if prover is not None:
                     self._proved[block] = pc
-                self._flow(pc, state)
+                self._flow(pc, state, is_left=True)
                 return
 
     def _transfer(self, pc: int, instruction: Instruction, state: State) -> bool:
@@ -132,7 +133,7 @@ class Flow:
             if not self._evaluator.holds(leaving.condition, state, after, pc):
                 continue
             if not elsewhere:
-                self._flow(target[1] & _MASK, after)
+                self._flow(target[1] & _MASK, after, is_left=True)
             elif target[0] != NUMBER and target != self._frame.return_address and self._is_certain:
                 self._lost.leave(after)
         kind = instruction.kind
@@ -219,10 +220,13 @@ class Flow:
         if self._is_certain:
             self._lost.unresolved.append(state.copy())
 
-    def _flow(self, target: int, state: State, after_call: bool = False) -> None:
-        """Follow a jump, with a state that may be changed later."""
+    def _flow(self, target: int, state: State, after_call: bool = False, is_left: bool = False) -> None:
+        """Follow a jump.
+
+        :param is_left: the state is not changed later.
+        """
         if self._function.start <= target < self._function.end:
-            self._blocks.join(target, state, after_call)
+            self._blocks.join(target, state, after_call, is_left)
             return
         self._is_local = False
         if target == self._function.end and self._image.plt(self._function.start) is not None:

@@ -24,10 +24,14 @@ from sframe_unwind.code.interpret.frame_ranges import (
 )
 from sframe_unwind.code.interpret.values import (
     ALTERED_BASE,
+    CFA,
+    CLOBBERED_BASE,
+    NUMBER,
     OTHER,
     OTHER_BASE,
     REACH_SHIFT,
     STACK_BASE,
+    SYMBOL,
     UNKNOWN,
     UNKNOWN_BASE,
     Slot,
@@ -44,6 +48,7 @@ _MOST_RANGES = 8
 _BYTE = 255
 """The greatest number in a byte."""
 _REACHING = (STACK_BASE, UNKNOWN_BASE, ALTERED_BASE)
+_NO_ADDRESSES = frozenset((OTHER_BASE, NUMBER, CLOBBERED_BASE))
 IsSaved = Callable[[Value], bool]
 """Returns whether a value in a slot is that of a saved register."""
 EVERYWHERE = 1
@@ -316,3 +321,11 @@ def _object(one: Range, slots: Mapping[Slot, Value], is_saved: IsSaved) -> Range
 def has_reach(value: Value) -> bool:
     """Return whether a value is not exactly known, and may be an address in the frame."""
     return value[0] in _REACHING and value[1] >> REACH_SHIFT != 0
+
+
+def may_be_address(value: Value) -> bool:
+    """Return whether a value is an address in the frame, or may be one."""
+    base = value[0]  # no calls: this is called for each register at each call
+    if base in _NO_ADDRESSES:
+        return False
+    return base >= SYMBOL or base in (CFA, STACK_BASE) or (base in _REACHING and value[1] >> REACH_SHIFT != 0)

@@ -274,31 +274,32 @@ class Frame:
     def _join_registers(self, mine: dict[int, Value], others: dict[int, Value], address: int, merge: Merge) -> bool:
         if mine == others:
             return False
-        changed = False
-        for register, value in list(mine.items()):
-            other = others.get(register, OTHER)
+        changed, find, tracked = {}, others.get, self._tracked
+        for register, value in mine.items():
+            other = find(register, OTHER)
             if other != value:
                 merged = joined(address) if register == self.sp else merge(value, other)
                 if merged != value:
-                    mine[register] = merged
-                    changed = True
+                    changed[register] = merged
         for register, other in others.items():
-            if register not in mine and self.is_tracked(other[0]):
-                mine[register] = merge(OTHER, other)
-                changed = True
-        return changed
+            if register not in mine and (other[0] in tracked or other[0] >= SYMBOL):  # as in `is_tracked`
+                changed[register] = merge(OTHER, other)
+        mine.update(changed)
+        return bool(changed)
 
     @staticmethod
     def _join_slots(mine: dict[Slot, Value], others: dict[Slot, Value], merge: Merge) -> bool:
         if mine == others:
             return False
-        changed = False
-        for slot, value in list(mine.items()):
+        found, changed = {}, False
+        for slot, value in mine.items():
             other = others.get(slot)
             if other != value:
                 merged = merge(value, OTHER if other is None else other)
-                changed |= merged != value
-                mine[slot] = merged
+                if merged != value:
+                    found[slot] = merged
+                    changed = True
+        mine.update(found)
         for slot, other in others.items():
             if slot not in mine:
                 mine[slot] = merge(OTHER, other)

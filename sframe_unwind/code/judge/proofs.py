@@ -71,10 +71,16 @@ class Proofs:
             if not (instruction.size and (is_met or self._judged(pc, state))):
                 return False
             self._until = self._end
-        if instruction.kind is Kind.CALL and self._until < pc + instruction.size:
-            return False  # the row that begins within the call is used while the callee runs
-        if not is_quiet(instruction, self._bases):
+        if instruction.kind or instruction.stores or instruction.exits:
+            if instruction.kind is Kind.CALL and self._until < pc + instruction.size:
+                return False  # the row that begins within the call is used while the callee runs
             self._until = 0
+            return True
+        bases = self._bases
+        for number, _ in instruction.puts:  # as in `is_quiet`, without a call: this is called for each instruction
+            if number in bases:
+                self._until = 0
+                break
         return True
 
     def _judged(self, pc: int, state: State) -> bool:
