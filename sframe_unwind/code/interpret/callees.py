@@ -8,6 +8,7 @@ from itertools import takewhile
 from sframe_unwind.code.decode.instruction import DIRECTION, REST
 from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.interpret.expressions import SCATTERED, ReadConstant
+from sframe_unwind.code.interpret.reach import has_reach
 from sframe_unwind.code.interpret.stack_order import is_above
 from sframe_unwind.code.interpret.state import Frame, State
 from sframe_unwind.code.interpret.stores import Stores, Written
@@ -131,7 +132,7 @@ class Callees(Stores):
                 if value != own and (on_stack(value[0]) or self._reaches.is_limited(value)):
                     yield value
                     bases.update(one.base for one in self._reaches.of(value) or ())
-                elif self._reaches.is_anywhere(value):
+                elif has_reach(value):
                     bases.add(UNKNOWN_BASE)
             are_apart = all(map(_is_apart, bases))
             readable = [slot for slot in left if not are_apart or slot[0] in bases or not _is_apart(slot[0])]
@@ -164,7 +165,7 @@ class Callees(Stores):
 
     def pointed(self, value: Value, state: State) -> Iterator[int | None]:
         """Yield the distances in bytes of slots from a place to which a value may point; ``None``: any distance."""
-        reach = self._reaches.of(value)
+        reach = None if has_reach(value) and not self._reaches.is_limited(value) else self._reaches.of(value)
         if reach is None and state.slots:
             yield None
         for one in reach or ():

@@ -257,8 +257,12 @@ class Reaches:
         return [slot for slot, held in known if self.leads_to_saved(held, slots, is_saved)]
 
     def is_limited(self, value: Value) -> bool:
-        """Return whether a value is not exactly known, but where in the frame it may be."""
-        return has_reach(value) and self.of(value) is not None
+        """Return whether a value is not exactly known, but where in the frame it may be.
+
+        An address whose lowest byte was exchanged is mostly a byte: this is not limited, as a number that was computed.
+        """
+        reach = self.of(value) if has_reach(value) else None
+        return reach is not None and not any(one[:3] in self._exchanged for one in reach)
 
     def leads_to(self, value: Value, slot: Slot) -> bool:
         """Return whether an address that a callee gets may be that of a slot, or of a word that overlaps it.

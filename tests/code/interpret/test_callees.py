@@ -100,6 +100,10 @@ EXCHANGED = (
     f"{_RBP_RESTORED}"
 )
 """A slot with an address is used for a byte again."""
+KEPT_BYTE = (
+    f"{_RBP_SAVED};sub $128,%rsp;lea -100(%rbp),%rdi;mov %rdi,-16(%rbp);call {{}};movb $1,-16(%rbp);call {{}};"
+    f"movzbl -16(%rbp),%eax;{_RBP_RESTORED}"
+)
 SEPARATE = (
     f"{_RBP_SAVED};sub $80,%rsp;mov $201,%eax;xor %edi,%edi;syscall;mov %rax,-32(%rbp);lea -64(%rbp),%rdx;"
     "mov %rdx,-40(%rbp);movq $0,-24(%rbp);movq $0,-16(%rbp);lea -24(%rbp),%r10;and $1,%esi;mov (%r10,%rsi,8),%rdi;"
@@ -134,6 +138,7 @@ CALLERS = {
         (EXCHANGED, "elsewhere", PROVED),
         (EXCHANGED.replace("-600", "-240"), "elsewhere", UNKNOWN),
         (EXCHANGED.replace("$1,-16", "$1,-15"), "elsewhere", UNKNOWN),
+        (KEPT_BYTE, "elsewhere", PROVED),
         (SEPARATE, "elsewhere", PROVED),
         (SEPARATE.replace("mov %rax,-32", "lea -64(%rbp),%rax;mov %rax,-32"), "elsewhere", UNKNOWN),
     ],
