@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import zlib
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from functools import partial
 from importlib import import_module
 from typing import Callable
@@ -16,10 +16,18 @@ from sframe_unwind.decompression.streams import Decompressor, FrameDecompressor
 from sframe_unwind.decompression.zstd import zstandard
 from sframe_unwind.errors import DecompressionError
 
-__all__ = ["DecompressionError", "Decompressor", "decompressor", "format_of", "section_contents", "whole"]
+__all__ = [
+    "DecompressionError",
+    "Decompressor",
+    "SectionStart",
+    "decompressor",
+    "format_of",
+    "section_contents",
+    "whole",
+]
 
-_PIECE = 1 << 10
-"""Number of compressed bytes to decompress at once.  A byte can stand for 40 KB of zeros."""
+_PIECE, _ZLIB_PIECE = 1 << 10, 1 << 14
+"""Number of compressed bytes to decompress at once.  A byte can stand for 40 KB of zeros, but in zlib only for 1 KB."""
 _MAX_DICTIONARY = 1 << 27
 """Maximum memory of xz in bytes; at its strongest (``xz -9``), the program's files need 65 MiB."""
 
@@ -83,10 +91,45 @@ def section_contents(kind: str, data: bytes, size: int) -> bytes:
     :param size: number of bytes that the header promises.
     :raises DecompressionError: the data is damaged, or has not that size; see also :func:`decompressor`.
     """
-    found = _decompressed(decompressor(kind), data, size)
+    found = b"".join(_pieces(kind, decompressor(kind), data, size))
     if len(found) < size:
-        raise DecompressionError(f"expected {size} bytes, found {len(found)} when decompressed")
+        raise _too_short(size, len(found))
     return found[:size]
+
+
+class SectionStart:
+    """The contents of a compressed section, which are decompressed as far as they are read.
+
+    The parameters and exceptions are those of :func:`section_contents`; reads raise them.
+    """
+
+    def __init__(self, kind: str, data: bytes, size: int) -> None:
+        self._size = size
+        self._found = bytearray()
+        self._more = _pieces(kind, decompressor(kind), data, size)
+        self._error: DecompressionError | None = None
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return up to ``size`` bytes at an offset; fewer at the end of the section.
+
+        :raises DecompressionError: the data before their end is damaged, or ends before the section does.
+        """
+        end = min(offset + size, self._size)
+        try:
+            while len(self._found) < end:
+                piece = next(self._more, None)
+                if piece is None:
+                    self._error = self._error or _too_short(self._size, len(self._found))
+                    raise self._error
+                self._found += piece
+        except DecompressionError as error:
+            self._error = error  # the next read does not say less
+            raise
+        return bytes(self._found[offset:end])
+
+
+def _too_short(size: int, found: int) -> DecompressionError:
+    return DecompressionError(f"expected {size} bytes, found {found} when decompressed")
 
 
 def whole(kind: str, data: bytes, most: int) -> bytes:
@@ -98,7 +141,7 @@ def whole(kind: str, data: bytes, most: int) -> bytes:
         :func:`decompressor`.
     """
     stream = decompressor(kind)
-    found = _decompressed(stream, data, most + 1)
+    found = b"".join(_pieces(kind, stream, data, most + 1))
     if len(found) > most:
         raise DecompressionError(f"it has more than {most:,} bytes")
     if stream.is_within_frame:
@@ -106,18 +149,21 @@ def whole(kind: str, data: bytes, most: int) -> bytes:
     return found
 
 
-def _decompressed(stream: Decompressor, data: bytes, enough: int) -> bytes:
-    """Return at least ``enough`` bytes of the contents; fewer if there are no more."""
-    pieces: list[bytes] = []
+def _pieces(kind: str, stream: Decompressor, data: bytes, enough: int) -> Generator[bytes, None, None]:
+    """Yield pieces of the contents, together at least ``enough`` bytes; fewer if there are no more.
+
+    :raises DecompressionError: the data is damaged.
+    """
+    step = _ZLIB_PIECE if kind in ("zlib", "gzip") else _PIECE
     size = at = 0
     while at < len(data) and size < enough:
-        pieces.append(stream.decompress(data[at : at + _PIECE], enough - size))
-        size += len(pieces[-1])
-        at += _PIECE
+        piece = stream.decompress(data[at : at + step], enough - size)
+        size += len(piece)
+        at += step
+        yield piece
     with contextlib.closing(stream.finish()) as rest:
         for piece in rest:
-            pieces.append(piece)
             size += len(piece)
+            yield piece
             if size >= enough:
                 break
-    return b"".join(pieces)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import BinaryIO
+from typing import BinaryIO, Callable
 
 from sframe_unwind.elf.constants import ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD
 from sframe_unwind.elf.headers import Headers
@@ -62,16 +62,58 @@ class Reader(Headers):
         :raises DecompressionError: it is compressed, and is not whole, is damaged, or has an implausibly large size;
             or nothing here decompresses it.
         """
-        if not section.has_contents:
-            return b""
-        data = self.read(section.offset, section.size)
-        if section.is_compressed:
-            return self._decompressed(section, data)
-        if section.name.startswith(_OLD_PREFIX) and data.startswith(_OLD_MAGIC):
-            return self._inflated(section, "zlib", data[12:], int.from_bytes(data[4:12], "big"))
-        return data
+        data = self.read(section.offset, section.size) if section.has_contents else b""
+        packed = self._packed(section, data)
+        if packed is None:
+            return data
+        from sframe_unwind.decompression import section_contents  # most files have no compressed section
 
-    def _decompressed(self, section: SectionHeader, data: bytes) -> bytes:
+        with _of_section(section):
+            return section_contents(*packed)
+
+    def read_decompressed(self, section: SectionHeader) -> Callable[[int, int], bytes]:
+        """Return a function that reads a compressed section, and decompresses it as far as it is read.
+
+        It takes an offset and a size in bytes, and returns fewer bytes at the end of the section.
+
+        :raises DecompressionError: see :meth:`contents`; the function also raises it.
+        """
+        data = self.read(section.offset, section.size)
+        packed = self._packed(section, data)
+        if packed is None:
+            return lambda offset, size: data[offset : offset + size]
+        from sframe_unwind.decompression import SectionStart
+
+        with _of_section(section):
+            start = SectionStart(*packed)
+
+        def read(offset: int, size: int) -> bytes:
+            with _of_section(section):
+                return start.read(offset, size)
+
+        return read
+
+    def _packed(self, section: SectionHeader, data: bytes) -> tuple[str, bytes, int] | None:
+        """Return the format, the data and the decompressed size of a section; ``None``: it is not compressed.
+
+        :raises DecompressionError: see :meth:`contents`.
+        """
+        if section.has_contents and section.is_compressed:
+            kind, start, size = self._compression(section, data)
+        elif section.name.startswith(_OLD_PREFIX) and data.startswith(_OLD_MAGIC):
+            kind, start, size = "zlib", 12, int.from_bytes(data[4:12], "big")
+        else:
+            return None
+        if size > max(_MAX_GROWTH * section.size, _ALWAYS):
+            claim = f"{counted(size, 'byte', spec=',')} compressed to {section.size:,}"
+            raise DecompressionError(f"{section.name} claims to be {claim}, more than {_MAX_GROWTH} to 1")
+        return kind, data[start:], size
+
+    def _compression(self, section: SectionHeader, data: bytes) -> tuple[str, int, int]:
+        """Return the format, the offset of the compressed data and their decompressed size by a compression header.
+
+        :raises DecompressionError: see :meth:`contents`.
+        """
         if len(data) < section.size:
             end = section.offset + section.size
             raise DecompressionError(f"{section.name} is compressed, and ends at {end:#x}, after the file")
@@ -82,19 +124,7 @@ class Reader(Headers):
         kind = _COMPRESSIONS.get(header.type)
         if kind is None:
             raise DecompressionError(f"{section.name} cannot be decompressed: compression {header.type} is not known")
-        return self._inflated(section, kind, data[start:], header.size)
-
-    @staticmethod
-    def _inflated(section: SectionHeader, kind: str, data: bytes, size: int) -> bytes:
-        if size > max(_MAX_GROWTH * section.size, _ALWAYS):
-            claim = f"{counted(size, 'byte', spec=',')} compressed to {section.size:,}"
-            raise DecompressionError(f"{section.name} claims to be {claim}, more than {_MAX_GROWTH} to 1")
-        from sframe_unwind.decompression import section_contents  # most files have no compressed section
-
-        try:
-            return section_contents(kind, data, size)
-        except DecompressionError as error:
-            raise DecompressionError(f"{section.name} cannot be decompressed: {error}") from error
+        return kind, start, header.size
 
     @cached_property
     def _relocation_names(self) -> RelocationNames:
@@ -127,3 +157,12 @@ class Reader(Headers):
         """
         record = struct.Struct(self._mark + fields)
         return record.iter_unpack(data[: len(data) // record.size * record.size])
+
+
+@contextmanager
+def _of_section(section: SectionHeader) -> Iterator[None]:
+    """Add the name of a section to an error."""
+    try:
+        yield
+    except DecompressionError as error:
+        raise DecompressionError(f"{section.name} cannot be decompressed: {error}") from error

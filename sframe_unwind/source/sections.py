@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Callable
 
 from sframe_unwind.elf import PathLike, SectionHeader, opened
@@ -20,7 +22,7 @@ _Read = Callable[[int, int], bytes]
 
 
 class DebugSections:
-    """The sections ``.debug_*`` of a file.  A compressed section is decompressed when it is first read.
+    """The sections ``.debug_*`` of a file.  A compressed section is decompressed as far as it is read.
 
     :raises FileError: the file cannot be read.
     """
@@ -89,17 +91,32 @@ class DebugSections:
         raise FormatError("a string does not end", offset, name)
 
     def _reading(self, section: SectionHeader) -> _Read:
-        if self._is_object or section.is_compressed or section.name.startswith(_OLD_PREFIX):
-            try:
-                with opened(self._path) as binary:
-                    # The references of an object file are in its relocations.
-                    data = binary.relocated(section) if self._is_object else binary.contents(section)
-            except FileError as error:
-                self.unreadable = str(error)
-                raise
+        if self._is_object:
+            with self._noting(), opened(self._path) as binary:
+                data = binary.relocated(section)  # the references of an object file are in its relocations
             return lambda offset, size: data[offset : offset + size]
+        if section.is_compressed or section.name.startswith(_OLD_PREFIX):
+            with self._noting(), opened(self._path) as binary:
+                read = binary.read_decompressed(section)
+            return lambda offset, size: self._decompressed(read, offset, size)
         start, end = section.offset, min(section.size, max(self._file_size - section.offset, 0))
         return lambda offset, size: self._reader.read(start + offset, max(min(size, end - offset), 0))
+
+    def _decompressed(self, read: _Read, offset: int, size: int) -> bytes:
+        try:
+            return read(offset, size)
+        except FileError as error:
+            self.unreadable = f"{self._path}: {error}"
+            raise FileError(self.unreadable) from error
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Note why a section cannot be decompressed."""
+        try:
+            yield
+        except FileError as error:
+            self.unreadable = str(error)
+            raise
 
 
 def decoded(name: bytes) -> str:

@@ -19,7 +19,7 @@ from sframe_unwind import elf
 from sframe_unwind.arch import amd64
 from sframe_unwind.debugger.debug_files import DebugFile
 from sframe_unwind.debugger.debug_frame import why_undecompressed
-from sframe_unwind.decompression import DecompressionError, decompressor, section_contents, whole, zstd
+from sframe_unwind.decompression import DecompressionError, SectionStart, decompressor, section_contents, whole, zstd
 from tests.hanging import HANG
 from tests.missing import zstd_needed
 
@@ -54,6 +54,25 @@ def test_sections(kind: str, data: bytes) -> None:
         section_contents(kind, data, len(TEXT) + 1)
     with pytest.raises(DecompressionError):
         section_contents(kind, b"damaged" + data, len(TEXT))
+
+
+@pytest.mark.parametrize(("kind", "data"), [("zlib", zlib.compress(TEXT)), ("zstd", ZSTD)], ids=["zlib", "zstd"])
+def test_the_start_of_a_section(kind: str, data: bytes, implementation: str) -> None:
+    """What is before the damaged part can be read."""
+    whole_section = SectionStart(kind, data, len(TEXT))
+    for offset, size in ((100_000, 10), (0, 20), (len(TEXT) - 5, 100), (len(TEXT), 1), (5, len(TEXT))):
+        assert whole_section.read(offset, size) == TEXT[offset : offset + size]
+    damaged = SectionStart(kind, data[: len(data) // 2] + bytes(100) + data[len(data) // 2 :], len(TEXT))
+    if kind == "zlib" or implementation != PROGRAM:  # the program gets all data at once
+        assert damaged.read(0, 1000) == TEXT[:1000]
+    for _ in range(2):
+        with pytest.raises(DecompressionError):
+            damaged.read(len(TEXT) - 1, 1)
+    short = SectionStart(kind, data, len(TEXT) + 1)
+    assert short.read(len(TEXT) - 5, 5) == TEXT[-5:]
+    for _ in range(2):
+        with pytest.raises(DecompressionError, match="expected 300001 bytes, found 300000 when decompressed"):
+            short.read(len(TEXT), 1)
 
 
 def test_a_section_of_several_frames() -> None:
