@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -17,12 +18,16 @@ from sframe_unwind.errors import FileError
 
 _LOCAL = 0
 _NO_TYPE = 0
+_MAPPING = ord("$")
+"""The first character of symbols that tell code from data (``$x``, ``$d``)."""
 _KINDS = (_NO_TYPE, 2, 10)
 """Symbol types: ``STT_NOTYPE`` (assembly code often sets no type), ``STT_FUNC``, ``STT_GNU_IFUNC``."""
 
 
 _BEYOND = 1 << 64
 """Larger than every address."""
+_NEAR = 16
+"""Number of symbols before an address, and of those after it, that are enough in nearly all files."""
 _USES, _SHORT = 16, 64
 """Limits for the string table: the average number of symbols that use a byte of it, and the length of a name that is
 always allowed.  Linkers write equal names once, and a name that is the end of another one as a part of that one."""
@@ -53,11 +58,18 @@ class Symbols:
     def __init__(self, symbols: list[Symbol]) -> None:
         # A lookup finds the last symbol at an address.  Symbols with a size come last, and global ones last among
         # these.  Of several names, as `__GI___clone3` and `clone3` in the C library, the plain one comes last.
-        self._symbols = sorted(symbols, key=_order)
-        self._starts = [symbol.address for symbol in self._symbols]
-        numbers = range(len(self._symbols))
-        self._sized = list(accumulate((number if self._symbols[number].size else -1 for number in numbers), max))
+        keys = [
+            (address, size > 0, is_global, -_underscores(name) if name[:1] == "_" else 0)
+            for address, size, is_global, name, _, _ in symbols
+        ]
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        self._symbols = [symbols[number] for number in order]
+        self._starts = [keys[number][0] for number in order]
+
+    @cached_property
+    def _sized(self) -> list[int]:
         """For each symbol, the number of the last symbol with a size that is not after it; -1: there is none."""
+        return list(accumulate((number if symbol.size else -1 for number, symbol in enumerate(self._symbols)), max))
 
     def __iter__(self) -> Iterator[Symbol]:
         return iter(self._symbols)
@@ -108,6 +120,10 @@ class Symbols:
         """Return the symbols that begin in a range of addresses (end exclusive), by address."""
         return self._symbols[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
 
+    def has_sized(self, first: int, last: int) -> bool:
+        """Return whether a symbol with a size begins at one of the addresses from the first to the last one."""
+        return any(symbol.size for symbol in self.between(first, last + 1))
+
     def next_start(self, address: int) -> int | None:
         """Return the address of the first symbol after an address; ``None``: there is none."""
         following = bisect_right(self._starts, address)
@@ -118,17 +134,59 @@ class Symbols:
         return sorted({symbol.address for symbol in self._symbols if symbol.name == name})
 
 
+class NearSymbols:
+    """The symbols of a linked file, of which only those near a wanted address are decoded.
+
+    The parameters and exceptions are those of :func:`symbols_of`; a lookup raises them, too.
+    """
+
+    def __init__(self, reader: Reader, layout: Layout) -> None:
+        table = _table(reader)
+        self._ends = layout.ends
+        self._names = b"" if table is None else reader.strings(table)
+        self._entries = () if table is None else tuple(reader.records(SYMBOL, reader.contents(table)))
+        self._order = sorted(
+            (value, number)
+            for number, (_, info, _, section, value, _) in enumerate(self._entries)
+            if section and info & 0xF in _KINDS
+        )
+        """Address and number of the symbols of functions, by address."""
+
+    @cached_property
+    def _all(self) -> Symbols:
+        return self._decoded(0, len(self._order))
+
+    def find(self, address: int) -> tuple[Symbol, int] | None:
+        """Return the symbol that covers an address, see :meth:`Symbols.find`."""
+        following = bisect_left(self._order, (address + 1, 0))
+        start, end = max(following - _NEAR, 0), following + _NEAR
+        near = self._decoded(start, end)
+        # Symbols before the last one with a size, and after the next one, do not matter.  Others may have the address
+        # of the first one that was decoded.
+        ends = end >= len(self._order) or near.next_start(address) is not None
+        if ends and (not start or near.has_sized(self._order[start][0] + 1, address)):
+            return near.find(address)
+        return self._all.find(address)
+
+    def _decoded(self, start: int, end: int) -> Symbols:
+        chosen = [(value, self._entries[number]) for value, number in self._order[start:end]]
+        return Symbols(decoded((one[0] for one in chosen), (one[1] for one in chosen), self._names, self._ends))
+
+
 def symbols_of(reader: Reader, layout: Layout) -> Symbols:
     """Read the symbol table of a file (``.symtab``), or its dynamic symbol table if there is no other.
 
     :param layout: the addresses of the sections, to which the symbols of an object file are relative.
     :raises FileError: the file is malformed.
     """
-    for kind in (SHT_SYMTAB, SHT_DYNSYM):
-        for section in reader.sections:
-            if section.type == kind:
-                return Symbols(_decode(reader, section, layout))
-    return Symbols([])
+    table = _table(reader)
+    return Symbols([] if table is None else _decode(reader, table, layout))
+
+
+def _table(reader: Reader) -> SectionHeader | None:
+    """Return the symbol table of a file, or its dynamic symbol table if there is no other; ``None``: there is none."""
+    tables = (section for kind in (SHT_SYMTAB, SHT_DYNSYM) for section in reader.sections if section.type == kind)
+    return next(tables, None)
 
 
 def _decode(reader: Reader, table: SectionHeader, layout: Layout) -> list[Symbol]:
@@ -148,26 +206,24 @@ def decoded(
     :raises FileError: the names are implausibly long: thousands of symbols can share one of a megabyte.
     """
     symbols = []
-    left = _USES * len(names)
+    left, size_of_names = _USES * len(names), len(names)
+    find, new = names.find, tuple.__new__
+    text = names.decode("ascii") if names.isascii() else None  # parts of text take less time than decoding each name
     for address, (at, info, _, section, _, size) in zip(addresses, entries):
-        if not section or info & 0xF not in _KINDS:
+        kind = info & 0xF
+        if not section or kind not in _KINDS:
             continue
-        end = names.find(b"\0", at)
-        left += _SHORT - max((end if end >= 0 else len(names)) - at, 0)
+        end = find(b"\0", at)
+        length = (end if end >= 0 else size_of_names) - at
+        left += _SHORT - length if length > 0 else _SHORT
         if left < 0:
             raise FileError(f"symbols use each byte of their {len(names):,} bytes of names more than {_USES} times")
-        if end > at and names[at] != ord("$"):
-            name = names[at:end].decode("utf-8", "backslashreplace")
+        if end > at and names[at] != _MAPPING:
+            name = names[at:end].decode("utf-8", "backslashreplace") if text is None else text[at:end]
             limit = limits[section] if section < len(limits) else _BEYOND
-            is_function = info & 0xF != _NO_TYPE
-            fields = address, size, info >> 4 != _LOCAL, name, limit, is_function
-            symbols.append(tuple.__new__(Symbol, fields))  # a third of the time of calling the class with keywords
+            fields = address, size, info >> 4 != _LOCAL, name, limit, kind != _NO_TYPE
+            symbols.append(new(Symbol, fields))  # a third of the time of calling the class with keywords
     return symbols
-
-
-def _order(symbol: Symbol) -> tuple[int, bool, bool, int]:
-    name = symbol.name
-    return symbol.address, symbol.size > 0, symbol.is_global, -_underscores(name) if name[:1] == "_" else 0
 
 
 def _underscores(name: str) -> int:

@@ -13,7 +13,7 @@ from sframe_unwind.elf.cfi import DEBUG_FRAMES
 from sframe_unwind.elf.constants import PT_LOAD
 from sframe_unwind.elf.reader import FileReader
 from sframe_unwind.elf.rewritten import rewriter
-from sframe_unwind.elf.symbols import Symbols
+from sframe_unwind.elf.symbols import NearSymbols, Symbols
 from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.source.debug_info import DebugInfo
 
@@ -80,6 +80,14 @@ class ElfFile:
                 return Symbols([]) if binary.is_object else binary.symbols
         except SFrameError:
             return Symbols([])
+
+    @cached_property
+    def names(self) -> Symbols | NearSymbols:
+        """The symbols of the file, for the names of a few addresses; empty if they cannot be read."""
+        with suppress(SFrameError), opened(self.path) as binary:
+            if binary.has_symbol_table and not binary.is_object:
+                return NearSymbols(binary, binary.layout)
+        return self.symbols
 
     @cached_property
     def stubs(self) -> Symbols:

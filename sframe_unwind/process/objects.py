@@ -13,7 +13,7 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import CfiMatch, CfiSection, PlacedCfi, SectionData
 from sframe_unwind.elf import parsed
 from sframe_unwind.elf.symbols import Symbols
-from sframe_unwind.errors import MemoryReadError, SFrameError
+from sframe_unwind.errors import FileError, MemoryReadError, SFrameError
 from sframe_unwind.image.eh_frame import eh_frame_in
 from sframe_unwind.image.elf_image import Image, build_id_in
 from sframe_unwind.memory import ReadMemory, lazy_memory
@@ -84,13 +84,15 @@ class LoadedObject:
         return self._debug_info.lacks if self._debug_info is not None else ""
 
     @cached_property
-    def _symbols(self) -> Symbols:
+    def _symbol_file(self) -> ElfFile | None:
+        """The file of the object, or if it has no symbol table, the separate debug file; ``None``: not found."""
         file, debug_file = self.file, None
         if file is None or not file.has_symbol_table:
             debug_file = self._debug_file
-        found = debug_file or file
-        if found is not None:
-            return found.symbols
+        return debug_file or file
+
+    @cached_property
+    def _symbols_in_memory(self) -> Symbols:
         if self.name.startswith("/"):
             return dynamic_symbols(self._image, self._read, self._arch.byteorder)
         return self._symbols_of_whole_image()
@@ -112,7 +114,7 @@ class LoadedObject:
     @cached_property
     def code_rows(self) -> PlacedCode | None:
         """The rows that its machine code gives; ``None``: see :func:`sframe_unwind.process.by_code.rows_of_file`."""
-        rows = rows_of_file(self.file, self._symbols) if self.file is not None else None
+        rows = rows_of_file(self.file, (self._symbol_file or self.file).symbols) if self.file is not None else None
         return None if rows is None else PlacedCode(rows, self.bias)
 
     @property
@@ -131,7 +133,10 @@ class LoadedObject:
     def function_at(self, pc: int) -> SymbolMatch | None:
         """Return the function or stub that contains an address; ``None``: no symbol covers it."""
         address = pc - self.bias
-        found = self._symbols.find(address)
+        names = self._symbol_file.names if self._symbol_file is not None else self._symbols_in_memory
+        found = None
+        with suppress(FileError):  # the names are implausible
+            found = names.find(address)
         if found is not None:
             return SymbolMatch(_unversioned(found[0].name), found[1])
         found = self.file.stubs.find(address) if self.file is not None else None

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
+
 import pytest
 
-from sframe_unwind.elf.symbols import Symbol, Symbols, decoded
+from sframe_unwind import elf
+from sframe_unwind.elf.symbols import NearSymbols, Symbol, Symbols, decoded
 from sframe_unwind.errors import FileError
+from tests.elf.objects import run
 from tests.work import at_most_lines
 
 
@@ -59,3 +64,51 @@ def test_symbols_that_share_a_long_name_are_refused(end: bytes) -> None:
         decoded(range(3000), entries, b"\0" + b"a" * 1_000_000 + end)
     assert len(decoded(range(16), entries, b"\0" + b"a" * 1_000_000 + b"\0")) == 16
     assert len(decoded(range(3000), entries, b"\0init\0")) == 3000
+
+
+SOURCE = """\
+        .globl whole, alias, _alias
+        .type whole, @function
+        .type alias, @function
+        .type _alias, @function
+whole:
+_alias:
+alias:  nop
+label:  nop
+        {labels}
+        nop
+        .size whole, . - whole
+        .size alias, . - alias
+        .size _alias, . - _alias
+$x:     nop
+        .globl bare
+bare:   nop
+        .section .text.other, "ax"
+other:  nop
+        nop
+"""
+
+
+@pytest.mark.parametrize("labels", [1, 60], ids=["few labels", "more labels than are decoded at first"])
+def test_symbols_near_an_address_are_those_of_the_whole_table(tmp_path: Path, labels: int) -> None:
+    """Of a few addresses, only the names near them are decoded."""
+    source, program = tmp_path / "program.s", tmp_path / "program"
+    source.write_text(SOURCE.format(labels="\n".join(f"l{number}: nop" for number in range(labels))), encoding="ascii")
+    run("gcc", "-nostdlib", "-static", "-o", program, source)
+    at_every_address(program)
+
+
+def test_symbols_near_an_address_of_a_large_program(tmp_path: Path) -> None:
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text("int main(void) { return 0; }", encoding="ascii")
+    run("gcc", "-static", "-o", program, source)
+    at_every_address(program, 2000)
+
+
+def at_every_address(program: Path, chosen: int | None = None) -> None:
+    with elf.opened(program) as binary:
+        near, symbols = NearSymbols(binary, binary.layout), binary.symbols
+        first, end = binary.layout.code[0][0] - 2, binary.layout.code[-1][1] + 2
+    addresses = range(first, end) if chosen is None else random.Random(1).sample(range(first, end), chosen)
+    for address in (0, *addresses, (1 << 64) - 1):
+        assert near.find(address) == symbols.find(address), hex(address)
