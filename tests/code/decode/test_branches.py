@@ -59,3 +59,18 @@ def test_a_branch_is_what_vex_says(name: str) -> None:
             # Conditions that the interpretation does not use are left out.
             said = {way: relation for way, relation in ways(one).items() if relation is not None}
             assert said.items() <= ways(other).items(), raw.hex()
+
+
+def test_a_hint_about_a_condition_makes_no_difference() -> None:
+    """``bc.cond`` of AArch64 does what ``b.cond`` does (Arm ARM, C6.2); VEX does not know it."""
+    lifter = Lifter(MACHINES["aarch64"])
+    for condition in range(16):
+        plain, hinted = (bytes([low << 4 | condition, 0x10, 0x20, 0x54]) for low in (0x2, 0x3))
+        assert lifter.instruction(hinted, 0) == lifter.instruction(plain, 0)
+        assert lifter.instruction(hinted, 0).kind is not Kind.STOP
+
+
+@pytest.mark.parametrize("word", [0xD4400000, 0xD69F0BFF, 0x55000000, 0x55C00000])
+def test_nothing_follows_a_branch_that_is_not_known(word: int) -> None:
+    """``hlt``, ``eretaa``, and ``retaasppc`` and its like with a distance."""
+    assert Lifter(MACHINES["aarch64"]).instruction(word.to_bytes(4, "little"), 0).kind in (Kind.STOP, Kind.TRAP)

@@ -30,6 +30,7 @@ from sframe_unwind.code.decode.machines.aarch64_shape import displacement
 from sframe_unwind.code.decode.machines.aarch64_vectors import described
 from sframe_unwind.code.decode.machines.base import (
     ADDRESSES,
+    STOP,
     Disassembled,
     Machine,
     anywhere_from,
@@ -146,6 +147,8 @@ def _describe(found: Disassembled) -> Instruction | None:
         return scalable
     if mnemonic in _SECURE:
         return writing(4, _CALL_CLOBBERED)
+    if _is_branch(word):
+        return STOP
     is_scalable = _is_scalable(word)
     if not (is_scalable or _is_vector(word) or _NAMED_ONLY.match(mnemonic)):
         return None
@@ -157,6 +160,11 @@ def _describe(found: Disassembled) -> Instruction | None:
     if "]!" in found.operands or "], " in found.operands:
         written += bases
     return writing(4, written, _stores(found, bases, is_scalable))
+
+
+def _is_branch(word: int) -> bool:
+    """Return whether an instruction is in the group of branches and exceptions (Arm ARM, C4.1), and no system one."""
+    return word >> 26 & 0b111 == 0b101 and word >> 22 != 0b1101010100
 
 
 def _is_scalable(word: int) -> bool:
@@ -238,7 +246,7 @@ def _special(raw: bytes) -> Instruction | None:
         return jump(4, 4 * signed(word, 26))
     if operation == 0b100101:  # bl
         return call(4, 4 * signed(word, 26), aarch64.LR)
-    if word >> 24 == 0x54 and not word & 0x10:  # b.cond
+    if word >> 24 == 0x54:  # b.cond, and bc.cond, which capstone does not count among the jumps
         relation = None if word & 0xF in _ALWAYS else _RELATIONS.get(word & 0xF)
         return conditional_jump(4, 4 * signed(word >> 5, 19), relation)
     return trap(4) if not word >> 16 else _system(word)  # udf
