@@ -166,8 +166,40 @@ within_restoring_another: pop %r12; .cfi_adjust_cfa_offset -8; ret
     function helper_calls_a_caller_of_stores_by_rbx
     sub $8,%rsp; .cfi_adjust_cfa_offset 8; call helper_calls_stores_by_rbx; add $8,%rsp; .cfi_adjust_cfa_offset -8; ret
     end helper_calls_a_caller_of_stores_by_rbx
+    function helper_loads_what_it_saved
+    push %rbx; .cfi_adjust_cfa_offset 8; xor %ebx,%ebx; mov (%rsp),%rax; movq $1,(%rax); pop %rbx
+    .cfi_adjust_cfa_offset -8; ret
+    end helper_loads_what_it_saved
+    function helper_pops_what_it_saved
+    push %rbx; .cfi_adjust_cfa_offset 8; pop %rax; .cfi_adjust_cfa_offset -8; movq $1,(%rax); ret
+    end helper_pops_what_it_saved
+    function helper_passes_what_it_saved
+    push %rbx; .cfi_adjust_cfa_offset 8; xor %ebx,%ebx; mov (%rsp),%rdi; call helper_stores; pop %rbx
+    .cfi_adjust_cfa_offset -8; ret
+    end helper_passes_what_it_saved
+    function helper_stores_after_restoring
+    push %rbx; .cfi_adjust_cfa_offset 8; xor %ebx,%ebx; pop %rbx; .cfi_adjust_cfa_offset -8; movq $1,(%rbx); ret
+    end helper_stores_after_restoring
+    function helper_jumps_after_restoring
+    push %rbx; .cfi_adjust_cfa_offset 8; xor %ebx,%ebx; pop %rbx; .cfi_adjust_cfa_offset -8; jmp helper_stores_by_rbx
+    end helper_jumps_after_restoring
+    function helper_calls_by_address; lea helper_only_saves(%rip),%rax; call *%rax; ret; end helper_calls_by_address
+    function helper_jumps_by_address; lea helper_only_saves(%rip),%rax; jmp *%rax; end helper_jumps_by_address
+    function helper_jumps_by_word; jmp *pointers_to_savers(%rip); end helper_jumps_by_word
+    function helper_jumps_by_table
+    mov $1,%eax; lea pointers_to_savers(%rip),%rdx; jmp *(%rdx,%rax,8)
+    end helper_jumps_by_table
+    function helper_leads_to_zeroes_fp; jmp helper_zeroes_fp; end helper_leads_to_zeroes_fp
+    function helper_calls_zeroes_fp; call helper_zeroes_fp; .cfi_undefined %rbp; ret; end helper_calls_zeroes_fp
+    function helper_passes_slot_of_fp
+    push %rbp; .cfi_adjust_cfa_offset 8; mov %rsp,%rdi; call helper_stores; pop %rbp; .cfi_adjust_cfa_offset -8; ret
+    end helper_passes_slot_of_fp
+    function helper_has_slot_of_fp_overwritten
+    push %rbp; .cfi_adjust_cfa_offset 8; call helper_stores_above; pop %rbp; .cfi_adjust_cfa_offset -8; ret
+    end helper_has_slot_of_fp_overwritten
     .data
     .balign 8
+pointers_to_savers: .quad helper_only_saves, helper_only_saves
 stack_in_memory: .quad 0
 place_in_memory: .quad 0
 address_in_memory: .quad 0
@@ -245,6 +277,40 @@ pointer_to_keeps: .quad helper_keeps
     str x30,[sp,#-16]!; .cfi_def_cfa_offset 16; .cfi_offset x30,-16; bl helper_calls_stores_by_x19; ldr x30,[sp],#16
     .cfi_def_cfa_offset 0; .cfi_restore x30; ret
     end helper_calls_a_caller_of_stores_by_x19
+    function helper_loads_what_it_saved
+    str x19,[sp,#-16]!; .cfi_def_cfa_offset 16; mov x19,#0; ldr x9,[sp]; str x9,[x9]; ldr x19,[sp],#16
+    .cfi_def_cfa_offset 0; ret
+    end helper_loads_what_it_saved
+    function helper_pops_what_it_saved
+    str x19,[sp,#-16]!; .cfi_def_cfa_offset 16; ldr x9,[sp],#16; .cfi_def_cfa_offset 0; str x9,[x9]; ret
+    end helper_pops_what_it_saved
+    function helper_passes_what_it_saved
+    stp x19,x30,[sp,#-16]!; .cfi_def_cfa_offset 16; .cfi_offset x30,-8; mov x19,#0; ldr x0,[sp]; bl helper_stores
+    ldp x19,x30,[sp],#16; .cfi_def_cfa_offset 0; .cfi_restore x30; ret
+    end helper_passes_what_it_saved
+    function helper_stores_after_restoring
+    str x19,[sp,#-16]!; .cfi_def_cfa_offset 16; mov x19,#0; ldr x19,[sp],#16; .cfi_def_cfa_offset 0; str x19,[x19]; ret
+    end helper_stores_after_restoring
+    function helper_jumps_after_restoring
+    str x19,[sp,#-16]!; .cfi_def_cfa_offset 16; mov x19,#0; ldr x19,[sp],#16; .cfi_def_cfa_offset 0
+    b helper_stores_by_x19
+    end helper_jumps_after_restoring
+    function helper_jumps_by_address; adr x9,helper_only_saves; br x9; end helper_jumps_by_address
+    function helper_jumps_by_word
+    adrp x9,pointers_to_savers; ldr x9,[x9,#:lo12:pointers_to_savers]; br x9
+    end helper_jumps_by_word
+    function helper_jumps_by_table
+    mov x10,#1; adrp x9,pointers_to_savers; add x9,x9,#:lo12:pointers_to_savers; ldr x9,[x9,x10,lsl #3]; br x9
+    end helper_jumps_by_table
+    function helper_leads_to_zeroes_fp; b helper_zeroes_fp; end helper_leads_to_zeroes_fp
+    function helper_calls_zeroes_fp
+    str x30,[sp,#-16]!; .cfi_def_cfa_offset 16; .cfi_offset x30,-16; bl helper_zeroes_fp; .cfi_undefined x29
+    ldr x30,[sp],#16; .cfi_def_cfa_offset 0; .cfi_restore x30; ret
+    end helper_calls_zeroes_fp
+    .data
+    .balign 8
+pointers_to_savers: .quad helper_only_saves, helper_only_saves
+    .text
 zero_name: .asciz "/dev/zero"
     .balign 8
 """,
@@ -313,6 +379,30 @@ zero_name: .asciz "/dev/zero"
     brasl %r14,helper_calls_stores_by_r6; lmg %r14,%r15,272(%r15); .cfi_restore %r14; .cfi_restore %r15
     .cfi_def_cfa_offset 160; br %r14
     end helper_calls_a_caller_of_stores_by_r6
+    function helper_loads_what_it_saved
+    stg %r6,48(%r15); lghi %r6,0; lg %r1,48(%r15); stg %r1,0(%r1); lg %r6,48(%r15); br %r14
+    end helper_loads_what_it_saved
+    function helper_passes_what_it_saved
+    stmg %r6,%r15,48(%r15); .cfi_offset %r14,-48; .cfi_offset %r15,-40; aghi %r15,-160; .cfi_def_cfa_offset 320
+    lghi %r6,0; lg %r2,208(%r15); brasl %r14,helper_stores; lmg %r6,%r15,208(%r15); .cfi_restore %r14
+    .cfi_restore %r15; .cfi_def_cfa_offset 160; br %r14
+    end helper_passes_what_it_saved
+    function helper_stores_after_restoring
+    stg %r6,48(%r15); lghi %r6,0; lg %r6,48(%r15); stg %r6,0(%r6); br %r14
+    end helper_stores_after_restoring
+    function helper_jumps_after_restoring
+    stg %r6,48(%r15); lghi %r6,0; lg %r6,48(%r15); jg helper_stores_by_r6
+    end helper_jumps_after_restoring
+    function helper_jumps_by_address; larl %r1,helper_only_saves; br %r1; end helper_jumps_by_address
+    function helper_jumps_by_word; lgrl %r1,pointers_to_savers; br %r1; end helper_jumps_by_word
+    function helper_jumps_by_table
+    lghi %r3,8; larl %r1,pointers_to_savers; lg %r1,0(%r3,%r1); br %r1
+    end helper_jumps_by_table
+    function helper_leads_to_zeroes_fp; jg helper_zeroes_fp; end helper_leads_to_zeroes_fp
+    .data
+    .balign 8
+pointers_to_savers: .quad helper_only_saves, helper_only_saves
+    .text
     function helper_traps
     .insn e,0x0001
     end helper_traps

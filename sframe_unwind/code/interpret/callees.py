@@ -173,9 +173,12 @@ class Callees(Stores):
                 if base == one.base and (on_stack(value[0]) or self._frame.is_saved(held)):
                     yield from {offset - one.first, offset - one.last}
 
-    def store_in_callee(self, stores: Iterable[Written], state: State) -> None:
-        """Change a state by the stores of a callee above its frame, and through pointers that it gets."""
-        sp = self._frame.sp
+    def store_in_callee(self, stores: Iterable[Written], state: State) -> bool:
+        """Change a state by the stores of a callee above its frame, and through pointers that it gets.
+
+        :returns: whether one is at a place, which is exactly known, where the caller's frame pointer is saved.
+        """
+        sp, is_of_fp = self._frame.sp, False
         for register, offset, size in stores:
             place = self._plus(
                 state.registers.get(register, OTHER), offset - (self._frame.sp_at_return[1] if register == sp else 0)
@@ -186,7 +189,9 @@ class Callees(Stores):
             self._keep(place, size, OTHER, state)
             for slot in state.slots:
                 if self._reaches.overlaps(place, size, slot):
+                    is_of_fp |= on_stack(place[0]) and state.slots[slot] == self._frame.entry_fp
                     state.slots[slot] = self._either(state.slots[slot], OTHER)
+        return is_of_fp
 
 
 def _is_apart(base: int) -> bool:

@@ -82,13 +82,14 @@ class Calls:
             if holding:
                 self.passed.update(self._pointers(called, holding, state))
             if called in self._all.storing:
-                self._evaluator.store_in_callee(self._all.storing[called], state)
+                self._ends.loses_fp |= self._evaluator.store_in_callee(self._all.storing[called], state)
             kept = self._preserved.intersection(holding)
             if kept:
                 inherited = frozenset(one for one in kept if self._all.inherited.reads(called, one))
         self._evaluator.call(state, changed, inherited)
         if called in self._all.changing_fp:
             state.registers[self._frame.fp] = UNKNOWN
+            self._ends.loses_fp = True
         if called in self._all.moving_sp:
             self._evaluator.move_sp(self._all.moving_sp[called], state, pc)
         for pad in self._all.landing_pads(following - 1):
@@ -115,6 +116,7 @@ class Calls:
         self.passed.update(self._pointers(target, self._evaluator.holding(state), state))
         state.registers[self._frame.sp] = self._frame.sp_at_return
         self._evaluator.store_in_callee(self._all.storing.get(target, ()), state)
+        self._ends.changes_fp |= target in self._all.changing_fp
         if target in self._all.moving_sp:
             by = self._all.moving_sp[target]
             self._ends.stack_pointers_at_return.add(UNKNOWN if by is None else plus(self._frame.sp_at_return, by))

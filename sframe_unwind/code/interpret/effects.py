@@ -9,6 +9,7 @@ from sframe_unwind.code.decode.instruction import Instruction, Kind, targets
 from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.image.code_image import CodeImage
 from sframe_unwind.code.image.ranges import CodeRange, CodeRanges
+from sframe_unwind.code.interpret.pointed import Pointed
 from sframe_unwind.code.interpret.sweep import Sweeps
 
 Instructions = Mapping[int, Instruction]
@@ -24,7 +25,8 @@ class Effects:
     """Finds the registers that a callee may change, from all instructions to which its calls and jumps can lead.
 
     The rules of the ABI are assumed for a callee that leads out of the file, can be replaced by a function of another
-    file, or jumps to the value of a register.
+    file, or jumps to the value of a register.  If the callee computes or loads pointers to functions, that value may
+    be one of these.
 
     :param restored: returns the callee-saved registers that a function restores on all paths on which it is left.
     """
@@ -38,6 +40,7 @@ class Effects:
         self._sweeps = sweeps
         self._restored = restored
         self._by_abi = frozenset(machine.followed) - machine.preserved
+        self._pointed = Pointed(image, ranges)
         self._known: dict[int, frozenset[int]] = {}
         self._restored_by: dict[CodeRange, frozenset[int]] = {}
         self.parts: Collection[int] = ()
@@ -122,6 +125,8 @@ class Effects:
 
         ``None`` stands for an address that is not known, or not in the file.
         """
+        if any(None in targets(instruction) for instruction in instructions.values()):
+            yield from ((start, False) for start in self._pointed.functions(function, instructions, self.parts))
         for pc, instruction in instructions.items():
             for target in targets(instruction):
                 if target is None or self._image.external_call(pc, instruction.size) is not None:

@@ -19,6 +19,8 @@ class Ends:
         self._restored: set[int] | None = None
         self._kept_elsewhere: set[int] | None = None
         self.returns_to: set[Value] = set()
+        self.loses_fp = False
+        """Whether a callee may return with another frame pointer."""
 
     @property
     def as_entered(self) -> bool:
@@ -69,4 +71,4 @@ class Ends:
         """
         self.stack_pointers_at_return.add(after.registers[self._frame.sp])
         value = state.registers[self._frame.fp]
-        self.changes_fp |= value != self._frame.entry_fp and not is_open(value[0])
+        self.changes_fp |= value != self._frame.entry_fp and (self.loses_fp or not is_open(value[0]))

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
+from typing import NamedTuple
 
-from sframe_unwind.code.decode.instruction import CC_OPERATION, REGISTER, Expression, Instruction, Kind, targets
+from sframe_unwind.code.decode.instruction import (
+    CC_OPERATION,
+    LOAD,
+    REGISTER,
+    Expression,
+    Instruction,
+    Kind,
+    targets,
+)
 from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.image.code_image import CodeImage
 from sframe_unwind.code.image.not_returning import is_not_returning
@@ -12,13 +21,31 @@ from sframe_unwind.code.image.ranges import CodeRange, CodeRanges
 from sframe_unwind.code.interpret.effects import MAX_FUNCTIONS
 from sframe_unwind.code.interpret.sweep import Sweeps
 
+_WORD = 8
+_MOST_PLACES = 4096
+"""Maximum number of places in the code that are examined for one register of one callee."""
+
+
+class _At(NamedTuple):
+    """A place in the code, and where the caller's value of a register is there."""
+
+    pc: int
+    is_there: bool = True
+    """The register itself has the value."""
+    sp: int | None = 0
+    """Distance of the stack pointer from that at the entry in bytes; ``None``: it is not known."""
+    fp: int | None = None
+    """The same of the frame pointer."""
+    slot: int | None = None
+    """The same of the slot where the value is saved; ``None``: none is known."""
+
 
 class Inherited:
-    """Finds the functions that read a register before they write it, other than to save it.
+    """Finds the functions that use the value of a register at their entry, other than to save and to restore it.
 
     So does a function whose callees do.  A callee outside the file, or one that can be replaced, is assumed to conform
-    to the ABI.  So is a callee that leads to more than :data:`MAX_FUNCTIONS` functions, and one that loads the register
-    again from the slot where it has saved it.
+    to the ABI.  So is a callee that leads to more than :data:`MAX_FUNCTIONS` functions, and one that keeps the value in
+    memory outside of its frame.
 
     :param not_returning: starts of functions that do not return; functions may be added later.
     """
@@ -42,39 +69,80 @@ class Inherited:
         return known
 
     def _finds_use(self, address: int, register: int) -> bool:
-        waiting, seen = [address], set[int]()
+        waiting, seen = [_At(address)], set[_At]()
         functions = set[CodeRange]()
         while waiting:
-            pc = waiting.pop()
-            function = self._ranges.find(pc)
-            if pc in seen or function is None or self._image.plt(pc) is not None or pc in self._image.interposable:
+            at = waiting.pop()
+            function = self._ranges.find(at.pc)
+            if at in seen or function is None or self._image.plt(at.pc) or at.pc in self._image.interposable:
                 continue
             functions.add(function)
-            if len(functions) > MAX_FUNCTIONS:
+            seen.add(at)
+            if len(functions) > MAX_FUNCTIONS or len(seen) > _MOST_PLACES:
                 return False
-            seen.add(pc)
-            instruction = self._sweeps.sweep(function).instructions.get(pc)
+            instruction = self._sweeps.sweep(function).instructions.get(at.pc)
             if instruction is None:
                 continue
-            if self._uses(instruction, register):
+            if (at.is_there and self._uses(instruction, register)) or self._loads(instruction, at, register):
                 return True
-            if not any(one == register and not _reads(value, register) for one, value in instruction.puts):
-                waiting += self._next(pc, instruction, function)
+            after = self._after(instruction, at, register)
+            if after.is_there or after.slot is not None:
+                waiting += self._next(at, after, instruction, function)
         return False
 
-    def _next(self, pc: int, instruction: Instruction, function: CodeRange) -> Iterator[int]:
-        """Yield the addresses at which execution may continue, also those of functions that are called."""
-        name, after = self._image.external_call(pc, instruction.size), pc + instruction.size
+    def _after(self, instruction: Instruction, at: _At, register: int) -> _At:
+        """Return where the value is after an instruction, apart from the next address."""
+        is_there, slot = at.is_there, at.slot
+        sp, fp = self._machine.arch.sp, self._machine.arch.fp
+        for address, size, value in instruction.stores:
+            place = self._place(address, at)
+            if at.is_there and value == (REGISTER, register, 0):
+                slot = place if slot is None else slot
+            elif slot is not None and place is not None and isinstance(size, int):
+                slot = None if place - _WORD < slot < place + size else slot
+        found = {sp: at.sp, fp: at.fp}
+        for number, value in instruction.puts:
+            if number == register and not _reads(value, register):
+                is_there = at.slot is not None and value[0] == LOAD and self._place(value[1], at) == at.slot
+            if number in found:
+                found[number] = self._place(value, at)
+        if instruction.kind is Kind.CALL:
+            found[sp] = at.sp  # the callee removes its return address
+        if slot is not None and (top := found[sp]) is not None and slot < top:
+            slot = None
+        return _At(at.pc, is_there, found[sp], found[fp], slot)
+
+    def _place(self, address: Expression, at: _At) -> int | None:
+        """Return the distance of an address from the stack pointer at the entry; ``None``: it is not known."""
+        if address[0] != REGISTER or address[1] not in (self._machine.arch.sp, self._machine.arch.fp):
+            return None
+        base = at.sp if address[1] == self._machine.arch.sp else at.fp
+        return None if base is None else base + int(address[2])
+
+    def _loads(self, instruction: Instruction, at: _At, register: int) -> bool:
+        """Return whether an instruction loads the value from where it was saved, other than to restore it."""
+        if at.slot is None:
+            return False
+        return any(
+            value[0] == LOAD and number != register and self._place(value[1], at) == at.slot
+            for number, value in instruction.puts
+        )
+
+    def _next(self, at: _At, after: _At, instruction: Instruction, function: CodeRange) -> Iterator[_At]:
+        """Yield where execution may continue, also in functions that are called."""
+        pc = at.pc
+        name, following = self._image.external_call(pc, instruction.size), pc + instruction.size
         followed = [pc + target for target in targets(instruction) if target is not None] if name is None else []
         if instruction.kind is Kind.CALL:
-            yield from followed  # a callee has the registers of its caller's caller that its caller has not written
+            # A callee has the registers of its caller's caller that its caller has not written.
+            yield from map(_At, followed if at.is_there else ())
             is_end = is_not_returning(name) if name is not None else not self._not_returning.isdisjoint(followed)
-            if is_end or after >= function.end:
+            if is_end or following >= function.end:
                 return  # a call at the end does not return
         else:
-            yield from followed
+            yield from (after._replace(pc=target) for target in followed)
         if instruction.kind in (Kind.NEXT, Kind.CALL, Kind.SYSTEM):
-            yield after
+            yield after._replace(pc=following)
 
     def _uses(self, instruction: Instruction, register: int) -> bool:
         """Return whether an instruction reads a register, other than to save it, to compare it or to change it.
