@@ -187,10 +187,9 @@ class Callees(Stores):
             if not self._may_be_address(place):
                 continue
             self._keep(place, size, OTHER, state)
-            for slot in state.slots:
-                if self._reaches.overlaps(place, size, slot):
-                    is_of_fp |= on_stack(place[0]) and state.slots[slot] == self._frame.entry_fp
-                    state.slots[slot] = self._either(state.slots[slot], OTHER)
+            for slot in self._reaches.overwritten(place, size, state.slots, self._frame.is_saved):
+                is_of_fp |= on_stack(place[0]) and state.slots[slot] == self._frame.entry_fp
+                state.slots[slot] = self._either(state.slots[slot], OTHER)
         return is_of_fp
 
 

@@ -8,6 +8,7 @@ from hashlib import blake2b
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.code.interpret.interpretation import Interpreter
 from sframe_unwind.code.interpret.run import Run
+from sframe_unwind.code.interpret.values import UNKNOWN
 from sframe_unwind.code.judge.findings import FunctionResult, Part, Verdicts, counted, unknown_in
 from sframe_unwind.code.judge.function_check import FunctionCheck
 from sframe_unwind.code.judge.judgement import (
@@ -85,7 +86,13 @@ class Checker(TableJudge):
         return result
 
     def _moved(self, run: Run) -> int | None:
-        """Return how far a function moves its caller's stack pointer beyond what the ABI defines, in bytes."""
+        """Return how far a function moves its caller's stack pointer beyond what the ABI defines, in bytes.
+
+        A function that returns, and seems to be entered with more on the stack, may also remove that from the frame of
+        its caller: without tables, nothing tells which it is.
+        """
+        if (run.pushed and run.has_return) or UNKNOWN in run.stack_pointers_at_return:
+            return None
         usual = self.interpreter.frame.sp_at_return
         moved = {offset - usual[1] for base, offset in run.stack_pointers_at_return if base == usual[0]}
         if not moved - {0}:

@@ -20,6 +20,9 @@ _ONCE_WRONG = (
     "a callee does not restore what it saved:",
     "a store overlaps a saved register, or an address in the frame reaches what does not look like a pointer to it:  "
     "mov x1,x9; mov x8,#113",
+    "a store overlaps a saved register, or an address in the frame reaches what does not look like a pointer to it:  "
+    "mov x29,x9; add x29,x29,x10",
+    "a callee returns by a jump, with another stack pointer:",
     "an address in the frame is carried:  larl %r1,1f; j 2f; 1: mvc",
     "the slot of the frame pointer is overwritten:  larl %r1,1f; ex %r0",
     "the return address is overwritten:  bras %r10,1f",
