@@ -17,7 +17,7 @@ from typing import NamedTuple
 from lab.code.recipes import Recipe, read
 
 FOLDER = Path(__file__).resolve().parent
-_PARTS = ("", "_frames", "_carried", "_hidden", "_kept", "_callees", "_apart")
+_PARTS = ("", "_frames", "_carried", "_hidden", "_kept", "_callees", "_apart", "_mixed")
 _VARIANT = re.compile(r"([?*] )?(?:\{(.*?)\} )?(.*)")
 
 

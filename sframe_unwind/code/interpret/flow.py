@@ -174,6 +174,8 @@ class Flow:
         else:
             self._ends.returns = True
             if self._is_certain:
+                if self._all.machine.execute is not None:  # it may execute any other instruction
+                    self._evaluator.apply(self._all.machine.anything(instruction.size), state, pc)
                 self._lost.leave(state)  # what is not known may be a jump
         return False
 

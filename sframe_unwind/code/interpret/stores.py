@@ -101,9 +101,9 @@ class Stores(KeptConstants):
         self.exposes_frame |= self._may_be_address(value)
         self._note(address, max(size[1], _WORD) if size[0] == NUMBER else _WORD)
         self._keep(STACK if expression == ANYTHING else address, None, value, state)
-        if expression == ANYTHING:
-            state.leaked = True
-        elif not (on_stack(address[0]) or has_reach(address)):
+        # What was copied may be a saved register.
+        state.leaked |= expression == ANYTHING or (on_stack(address[0]) and is_open(value[0]))
+        if expression != ANYTHING and not (on_stack(address[0]) or has_reach(address)):
             self._scatter(value, state)
             return
         is_unbounded = size[0] == UNKNOWN_BASE
