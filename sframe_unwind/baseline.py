@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from sframe_unwind.errors import FileError
+from sframe_unwind.named_tuple import NamedTuple
 
 _VERSION = 1
 

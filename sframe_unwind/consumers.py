@@ -7,8 +7,8 @@ accept.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.constants import VERSIONS, AbiNumber
 
 

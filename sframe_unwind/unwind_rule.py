@@ -5,7 +5,7 @@ The decoders of SFrame, DWARF CFI and libunwind's run-time unwind info all produ
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from sframe_unwind.named_tuple import NamedTuple
 
 CFA = -1
 """Value of :attr:`RegisterRule.base` that stands for the canonical frame address instead of a register."""

@@ -20,7 +20,9 @@ import signal
 import threading
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from typing import BinaryIO, Callable, Generic, NamedTuple, NoReturn, TypeVar
+from typing import BinaryIO, Callable, Generic, NoReturn, TypeVar
+
+from sframe_unwind.named_tuple import NamedTuple
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

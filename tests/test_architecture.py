@@ -17,6 +17,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 CORE = "sframe_unwind"
 
 LAYERS = (
+    "named_tuple",
     "errors",
     "decompression",
     "internal_error",
@@ -81,7 +82,7 @@ MAX_PARAMETERS = 6
 MAX_ARROWS = 229
 """The largest number of pairs of layers of which one imports the other."""
 
-ARCH_IMPORTS = ("address", "arch", "unwind_rule")
+ARCH_IMPORTS = ("named_tuple", "address", "arch", "unwind_rule")
 """The only imports of ``arch``: machines know nothing of SFrame, and unwind rules are common to all unwind data."""
 
 COMMANDS_OF_TESTS = (
@@ -415,8 +416,9 @@ def test_one_place_subtracts_from_a_return_address() -> None:
 
 
 def test_few_layers_import_each_other() -> None:
+    """One that stands for a module of Python is not counted."""
     pairs = {(layer(one.importer), layer(one.imported)) for one in all_imports(CORE) if one.imported.startswith(CORE)}
-    arrows = {pair for pair in pairs if None not in pair and pair[0] != pair[1]}
+    arrows = {pair for pair in pairs if None not in pair and pair[0] != pair[1] != "named_tuple"}
     assert len(arrows) <= MAX_ARROWS, f"{len(arrows)} pairs of layers, of which the first imports the second"
 
 

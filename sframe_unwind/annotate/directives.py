@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple
 
 from sframe_unwind import unwind_rule
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi import encode
 from sframe_unwind.code.rows.function import Basis, FoundRule, Rows
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import UNDEFINED, RegisterRule
 
 START, END = ".cfi_startproc", ".cfi_endproc"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from sframe_unwind.address import Range, gaps, merged, overlap
 from sframe_unwind.annotate.directives import Placed, Writer
@@ -12,6 +11,7 @@ from sframe_unwind.code.rows.function import Rows, RuleCounts, counted_rules
 from sframe_unwind.code.rows.whole_file import FunctionRows
 from sframe_unwind.convert.from_code import NO_TYPE, NOTHING_KNOWN, functions_by_code, known_functions, untyped_code
 from sframe_unwind.elf import ElfBinary
+from sframe_unwind.named_tuple import NamedTuple
 
 HAS_CFI = "it has CFI already"
 NOT_NAMED = "it is not among the functions that were named"

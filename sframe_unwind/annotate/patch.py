@@ -7,7 +7,6 @@ import os
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from sframe_unwind.annotate.directives import END, START, Placed
 from sframe_unwind.annotate.functions import Annotated
@@ -15,6 +14,7 @@ from sframe_unwind.annotate.source_lines import NO_LINE, Code, InstructionLines,
 from sframe_unwind.annotate.source_text import SourceText
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.errors import FileError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.source.debug_info import DebugInfo
 
 NO_LINES = "no line information (assemble with -g)"

@@ -7,7 +7,6 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from sframe_unwind.annotate.functions import Annotated
 from sframe_unwind.annotate.patch import Patch, PatchedFile
@@ -15,6 +14,7 @@ from sframe_unwind.annotate.source_lines import code_reader
 from sframe_unwind.code.judge.findings import DWARF
 from sframe_unwind.elf import ElfBinary, opened
 from sframe_unwind.errors import FileError, counted
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.verify.code_check import check_elf
 from sframe_unwind.verify.plan import Plan
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.annotate.data_lines import data_of
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.constants import SHF_EXECINSTR
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.source.debug_info import DebugInfo
 
 

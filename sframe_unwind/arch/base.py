@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.address import WORD_SIZE, ByteOrder
 from sframe_unwind.arch.elf_code import ElfCode, FieldRelocation
 from sframe_unwind.arch.linux_kernel import LinuxKernel
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
 

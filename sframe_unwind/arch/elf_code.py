@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Callable, NamedTuple
+from typing import Callable
+
+from sframe_unwind.named_tuple import NamedTuple
 
 
 class SlotLoad(NamedTuple):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import Callable, NamedTuple
+from typing import Callable
+
+from sframe_unwind.named_tuple import NamedTuple
 
 
 class PlaceKind(Enum):

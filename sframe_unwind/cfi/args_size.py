@@ -6,11 +6,10 @@ It changes no row.  An unwinder removes the arguments from the stack when it ent
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.cfi import constants as c
 from sframe_unwind.cfi.operations import operations
+from sframe_unwind.named_tuple import NamedTuple
 
 
 class ArgsSize(NamedTuple):

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.cfi.constants import ADDRESS_SIZE, PE_ABSPTR, PE_OMIT
 from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128
 from sframe_unwind.cfi.pointers import read_number
 from sframe_unwind.errors import FormatError, UnsupportedError, counted
+from sframe_unwind.named_tuple import NamedTuple
 
 _VERSIONS = (1, 3, 4)
 _SIZED = 4

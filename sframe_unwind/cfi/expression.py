@@ -9,13 +9,14 @@ in which the CFA is in memory at an offset from the frame pointer.  The operatio
 from __future__ import annotations
 
 import struct
-from typing import Callable, NamedTuple, Union
+from typing import Callable, Union
 
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128, sleb128, uleb128
 from sframe_unwind.errors import FormatError, UnsupportedExpressionError
 from sframe_unwind.memory import STRUCT_MARKS
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import CFA, RegisterRule
 
 DEREF, _AND, _MINUS, PLUS, _PLUS_UCONST, _SHL, _GE, _NOP = 0x06, 0x1A, 0x1C, 0x22, 0x23, 0x24, 0x2A, 0x96

@@ -10,13 +10,13 @@ import sys
 from array import array
 from bisect import bisect_right
 from functools import cached_property
-from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.cfi.constants import PE_OMIT
 from sframe_unwind.cfi.pointers import Bases, read_pointer
 from sframe_unwind.errors import FormatError
 from sframe_unwind.memory import STRUCT_MARKS, Data, take
+from sframe_unwind.named_tuple import NamedTuple
 
 _VERSION = 1
 _DATAREL_SDATA4 = 0x3B

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from itertools import islice
-from typing import NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi import constants as c
@@ -20,6 +19,7 @@ from sframe_unwind.cfi.pointers import Bases, read_pointer
 from sframe_unwind.cfi.row import NoCfa, Row, Source
 from sframe_unwind.cfi.row_state import Registers, RowState
 from sframe_unwind.errors import FormatError, UnsupportedError, counted
+from sframe_unwind.named_tuple import NamedTuple
 
 MAX_ROWS = 1 << 16
 """Maximum number of different rows of one function; the largest of real programs have some thousand."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.cfi import constants as c
 from sframe_unwind.cfi.leb128 import read_uleb128
 from sframe_unwind.cfi.row_state import OPERANDS, Operand, read_operands
 from sframe_unwind.errors import FormatError
+from sframe_unwind.named_tuple import NamedTuple
 
 _ADVANCES = {c.ADVANCE_LOC1: 1, c.ADVANCE_LOC2: 2, c.ADVANCE_LOC4: 4, c.MIPS_ADVANCE_LOC8: 8}
 """Size of the operand in bytes, by opcode."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 from sframe_unwind.address import ADDRESS_MASK, ByteOrder
 from sframe_unwind.cfi.constants import (
@@ -27,6 +26,7 @@ from sframe_unwind.cfi.constants import (
 from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128
 from sframe_unwind.errors import FormatError, UnsupportedError, counted
 from sframe_unwind.memory import STRUCT_MARKS
+from sframe_unwind.named_tuple import NamedTuple
 
 _FIXED = {
     PE_ABSPTR: "Q",

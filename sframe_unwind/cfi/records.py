@@ -9,7 +9,6 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
 
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import BY_NAME, Arch
@@ -22,6 +21,7 @@ from sframe_unwind.cfi.pointers import Bases, check_supported, fixed_format, ori
 from sframe_unwind.cfi.row import Row
 from sframe_unwind.errors import FormatError, counted
 from sframe_unwind.memory import STRUCT_MARKS, Data, take
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import UnwindRule
 
 MAX_RECORD = 1 << 24

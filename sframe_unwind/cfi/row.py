@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Union
+from typing import Union
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.expression import evaluate
 from sframe_unwind.cfi.stack_pointer import with_stack_pointer
 from sframe_unwind.errors import FormatError, UnsupportedExpressionError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import COMPUTED, OUTERMOST, UNDEFINED, RegisterRule, UnwindRule
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from operator import is_
-from typing import NamedTuple, Union
+from typing import Union
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi import agreement
@@ -14,6 +14,7 @@ from sframe_unwind.cfi.instructions import RowDecoder
 from sframe_unwind.cfi.records import CfiFunction, Fde
 from sframe_unwind.cfi.row import NO_SCALES, Row, Scales
 from sframe_unwind.errors import FormatError, UnsupportedExpressionError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import COMPUTED, UnwindRule
 
 _KEPT_TABLES = 1 << 14

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Callable, NamedTuple, Optional
+from typing import Callable, Optional
 
 from sframe_unwind.address import ADDRESS_MASK, Range, find_range
 from sframe_unwind.arch import Arch
@@ -11,6 +11,7 @@ from sframe_unwind.cfi.index import Index
 from sframe_unwind.cfi.records import CfiFunction, Fde, Records
 from sframe_unwind.errors import FormatError
 from sframe_unwind.memory import Data
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import UnwindRule
 
 _KEPT = 4096

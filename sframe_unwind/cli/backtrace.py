@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable
 
 from sframe_unwind.cli.contexts import FindContext, add_context_arguments, names_context, wanted_context
 from sframe_unwind.cli.file_name import file_name, input_name
@@ -27,6 +27,7 @@ from sframe_unwind.cli.numbers import process_id
 from sframe_unwind.cli.output import terminal_columns
 from sframe_unwind.cli.status import CANNOT, DONE, complain
 from sframe_unwind.errors import ContextError, FileError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.process.base import Thread
 from sframe_unwind.process.files import DEBUG_FOLDER, Files
 from sframe_unwind.process.objects import LoadedObject

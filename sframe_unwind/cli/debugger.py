@@ -7,11 +7,12 @@ import shutil
 import signal
 import sys
 from pathlib import Path
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.cli.status import CANNOT, complain
 from sframe_unwind.errors import PACKAGES, FileError
 from sframe_unwind.machine.personality import lldb_settings
+from sframe_unwind.named_tuple import NamedTuple
 
 _INSTALLED = "plugins"
 """The folder of the plugins in an installed package; in a checkout, they are beside the package."""

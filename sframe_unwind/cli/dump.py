@@ -24,12 +24,12 @@ import argparse
 import sys
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from sframe_unwind import elf
 from sframe_unwind.cli.file_name import input_name
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain, complain_of
 from sframe_unwind.errors import FormatError, SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.report.dump import to_text
 from sframe_unwind.sframe.table import Table
 

@@ -32,7 +32,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from sframe_unwind import __version__
 from sframe_unwind.cli import output
@@ -41,6 +40,7 @@ from sframe_unwind.cli.file_options import add_file_arguments, found_files
 from sframe_unwind.cli.numbers import process_id, thread_id
 from sframe_unwind.cli.status import CANNOT, DONE, complain
 from sframe_unwind.errors import FileError, FormatError, counted
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.perf import own_vdso
 from sframe_unwind.perf.advice import advice
 from sframe_unwind.perf.flame import Stacks

@@ -32,7 +32,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from sframe_unwind import __version__, elf
 from sframe_unwind.cli.addresses import Addresses
@@ -45,6 +44,7 @@ from sframe_unwind.cli.pager import paged, pager_command
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.errors import FileError, MissingExtraError, SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.process.elf_file import ElfFile
 from sframe_unwind.process.files import DEBUG_FOLDER
 from sframe_unwind.report import frame_picture

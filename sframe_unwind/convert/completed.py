@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from sframe_unwind.address import Range, gaps, merged, overlap
 from sframe_unwind.cfi.rules import NoRule, Said
@@ -22,6 +21,7 @@ from sframe_unwind.convert.from_code import (
 )
 from sframe_unwind.convert.kernel_entry import outermost_code
 from sframe_unwind.elf import ElfBinary
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.translation.description import Description, Loss, of_outermost
 from sframe_unwind.verify.code_check import check_elf
 from sframe_unwind.verify.plan import Plan

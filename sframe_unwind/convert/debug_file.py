@@ -7,7 +7,6 @@ whose sections have the same names and addresses.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.elf import ElfBinary
@@ -15,6 +14,7 @@ from sframe_unwind.elf.assembly import Part, assembled, plain_header
 from sframe_unwind.elf.constants import SHT_NOBITS, SHT_NOTE, SHT_PROGBITS, SHT_STRTAB, SHT_SYMTAB
 from sframe_unwind.elf.records import SectionHeader, Symbol, encoded
 from sframe_unwind.errors import FileError
+from sframe_unwind.named_tuple import NamedTuple
 
 _STB_LOCAL, _STT_FUNC = 0, 2
 

@@ -8,7 +8,6 @@ SHT_GNU_SFRAME nor the segment type PT_GNU_SFRAME.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 from sframe_unwind.convert.front import Records
 from sframe_unwind.convert.room import ALIGNMENT, Room, room_for
@@ -18,6 +17,7 @@ from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.constants import SHF_ALLOC, SHT_STRTAB
 from sframe_unwind.elf.records import SectionHeader, encoded
 from sframe_unwind.errors import FileError
+from sframe_unwind.named_tuple import NamedTuple
 
 _HEADERS = ".elf_headers"
 """Name of the section that covers a file header that stays in memory."""

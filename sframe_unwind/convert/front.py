@@ -11,8 +11,6 @@ Their order and their distances stay the same.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.convert.writing import Chunk
 from sframe_unwind.elf import ElfBinary
@@ -48,6 +46,7 @@ from sframe_unwind.elf.records import (
     layout,
 )
 from sframe_unwind.errors import FileError
+from sframe_unwind.named_tuple import NamedTuple
 
 _TAGS = {SHT_GNU_HASH: DT_GNU_HASH, SHT_HASH: DT_HASH, SHT_DYNSYM: DT_SYMTAB}
 """Sections to which one entry of the dynamic section refers."""

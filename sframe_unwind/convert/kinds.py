@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind.errors import counted
+from sframe_unwind.named_tuple import NamedTuple
 
 DWARF, SFRAME, CODE, DWARF_AND_CODE = "dwarf", "sframe", "code", "dwarf,code"
 SOURCES = (DWARF, SFRAME, CODE, DWARF_AND_CODE)

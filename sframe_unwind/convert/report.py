@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from sframe_unwind.convert.kinds import DWARF, TITLES, Share
 from sframe_unwind.errors import counted
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.translation.compact import Compact
 from sframe_unwind.translation.description import Loss
 

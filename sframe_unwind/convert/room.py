@@ -11,14 +11,13 @@ There are four places, in the order of preference:
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.convert.front import MOVED_ALIGNMENT, Records, choose, leading
 from sframe_unwind.convert.writing import Chunk
 from sframe_unwind.elf.constants import ET_EXEC, PF_R, PN_XNUM, PT_LOAD, PT_PHDR, SHF_ALLOC, SHT_NOBITS, SHT_PROGBITS
 from sframe_unwind.elf.records import ProgramHeader, SectionHeader, layout
 from sframe_unwind.errors import FileError
+from sframe_unwind.named_tuple import NamedTuple
 
 ALIGNMENT = 8
 """Alignment of sections, in bytes."""

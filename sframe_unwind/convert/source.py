@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.rules import CfiRules
@@ -13,6 +12,7 @@ from sframe_unwind.convert.report import Named
 from sframe_unwind.elf import SECTION_NAME, ElfBinary
 from sframe_unwind.elf.cfi import EH_FRAME, CfiProblem
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError, SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.displaced import displacement
 from sframe_unwind.sframe.listing import Malformed, listed_functions
 from sframe_unwind.sframe.section import highest_version

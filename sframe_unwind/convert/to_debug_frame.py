@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from sframe_unwind import elf
 from sframe_unwind.address import RangeMap
@@ -21,6 +20,7 @@ from sframe_unwind.elf import SECTION_NAME, ElfBinary, PathLike
 from sframe_unwind.elf.cfi import DEBUG_FRAME
 from sframe_unwind.elf.constants import SHT_PROGBITS, SYMBOL
 from sframe_unwind.errors import EncodeError, FileError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.replacing import replacing, writing
 from sframe_unwind.translation.description import Description, Loss, of_cfi
 from sframe_unwind.translation.proof import prove

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
 
 from sframe_unwind import elf
 from sframe_unwind.convert.consumers import target_for
@@ -20,6 +19,7 @@ from sframe_unwind.elf import SECTION_NAME, ElfBinary, PathLike
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
 from sframe_unwind.elf.constants import PT_GNU_SFRAME, SHT_GNU_SFRAME
 from sframe_unwind.errors import EncodeError, FileError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.replacing import replacing, writing
 from sframe_unwind.sframe import encode
 from sframe_unwind.sframe.constants import FEATURES

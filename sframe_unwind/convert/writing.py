@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from sframe_unwind.elf import ElfBinary, PathLike
 from sframe_unwind.errors import FileError
+from sframe_unwind.named_tuple import NamedTuple
 
 PLAIN_MODE = 0o644
 """Permissions of a file that is not a copy of a program."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.debugger.commands import ALL, COMPARE, CONTEXTS, SOURCE, Command
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 
 _CONTEXT = re.compile(rf"(?:^|\s)({'|'.join(CONTEXTS)})(?:\s+(.*)|$)", re.DOTALL)
 _MOST = 10**9

@@ -6,11 +6,12 @@ The extra is imported when the first row is judged, so that it does not slow dow
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Callable, NamedTuple
+from typing import TYPE_CHECKING, Callable
 
 from sframe_unwind.debugger.processor_time import ProcessorTime
 from sframe_unwind.errors import MemoryReadError, MissingExtraError
 from sframe_unwind.memory import ReadMemory
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.table import Match
 from sframe_unwind.unwind.modules import Found, Modules

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.address import ADDRESS_MASK, lookup_address
 from sframe_unwind.debugger import tasks
@@ -14,6 +14,7 @@ from sframe_unwind.kernel.entry_code import exception_name
 from sframe_unwind.kernel.linux import EXCEPTION, Kernel
 from sframe_unwind.kernel.unwinder import KernelUnwinder
 from sframe_unwind.memory import ReadMemory, ReadRegister, WordReader
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.report.explain import FrameContext
 from sframe_unwind.report.stack import SIGNAL_FRAME, ShownFrame, Stack, by_sframe
 from sframe_unwind.unwind import signal_frame

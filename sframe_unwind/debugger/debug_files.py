@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Callable, NamedTuple
+from typing import Callable
+
+from sframe_unwind.named_tuple import NamedTuple
 
 _CHECKSUM = 8
 """Number of hexadecimal digits of a checksum, which LLDB has in place of a missing build ID; a build ID has more."""

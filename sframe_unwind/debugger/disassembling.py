@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.address import Range
 from sframe_unwind.arch import Arch
@@ -11,6 +11,7 @@ from sframe_unwind.cfi.agreement import differences
 from sframe_unwind.debugger.code_judge import ProcessCode, function_at
 from sframe_unwind.debugger.processor_time import ProcessorTime
 from sframe_unwind.errors import MissingExtraError, SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.report import frame_picture
 from sframe_unwind.report.explain import FrameContext, values
 from sframe_unwind.report.listing import (

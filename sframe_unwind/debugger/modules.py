@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Callable, NamedTuple
+from typing import TYPE_CHECKING, Callable
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.debug_files import DebugFile, FindDebugFiles
@@ -12,6 +12,7 @@ from sframe_unwind.elf.rewritten import rewriter
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.elf_image import build_id_in, read_image
 from sframe_unwind.memory import LazyBytes, ReadMemory, lazy_memory
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from sframe_unwind.debugger.modes import ALWAYS, AUTO, CODE, FALLBACK, OFF, TABLES
+from sframe_unwind.named_tuple import NamedTuple
 
 __all__ = [
     "ALWAYS",

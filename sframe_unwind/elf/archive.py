@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from sframe_unwind.elf.constants import ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC
 from sframe_unwind.elf.reader import open_file
 from sframe_unwind.errors import FileError
+from sframe_unwind.named_tuple import NamedTuple
 
 HEADER_SIZE = 60
 _NAME, SIZE_FIELD, _END = slice(0, 16), slice(48, 58), slice(58, 60)

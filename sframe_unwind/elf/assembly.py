@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from sframe_unwind.elf.constants import SHT_STRTAB
 from sframe_unwind.elf.records import HEADER_SIZE, FileHeader, SectionHeader, encoded, layout
+from sframe_unwind.named_tuple import NamedTuple
 
 _ALIGNMENT = 8
 

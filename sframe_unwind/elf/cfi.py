@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from sframe_unwind.address import Extents, Range
 from sframe_unwind.arch import Arch
@@ -15,6 +14,7 @@ from sframe_unwind.elf.relocation import Relocations
 from sframe_unwind.elf.rewritten import BOLT_ORIGINAL
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import FormatError
+from sframe_unwind.named_tuple import NamedTuple
 
 EH_FRAME, EH_FRAME_HDR, DEBUG_FRAME = ".eh_frame", ".eh_frame_hdr", ".debug_frame"
 DEBUG_FRAMES = (DEBUG_FRAME, ".zdebug_frame")

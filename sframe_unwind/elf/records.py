@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.elf.constants import (
@@ -24,6 +24,7 @@ from sframe_unwind.elf.constants import (
 )
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
+from sframe_unwind.named_tuple import NamedTuple
 
 MAGIC = b"\x7fELF"
 """The first bytes of each ELF file."""

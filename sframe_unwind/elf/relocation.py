@@ -7,7 +7,6 @@ an operation on its field (:class:`sframe_unwind.arch.elf_code.FieldRelocation`)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.arch import ARCHES
@@ -16,6 +15,7 @@ from sframe_unwind.elf.constants import ENTRY, SHN_LORESERVE, SHN_XINDEX, SHT_RE
 from sframe_unwind.elf.contents import Reader
 from sframe_unwind.elf.records import SectionHeader
 from sframe_unwind.errors import FileError, FormatError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.section import Section
 
 

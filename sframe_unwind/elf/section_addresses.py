@@ -5,11 +5,10 @@ The sections of an object file have no addresses; here each gets a distinct one.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind.address import Range, find_range
 from sframe_unwind.elf.constants import SHF_ALLOC, SHF_EXECINSTR, SHF_TLS
 from sframe_unwind.elf.contents import Reader
+from sframe_unwind.named_tuple import NamedTuple
 
 _FIRST = 0x1000
 _GAP = 64

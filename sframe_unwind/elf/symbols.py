@@ -6,7 +6,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import NamedTuple
 
 from sframe_unwind.address import Range
 from sframe_unwind.elf.constants import SHT_DYNSYM, SHT_SYMTAB, SYMBOL
@@ -15,6 +14,7 @@ from sframe_unwind.elf.records import SectionHeader
 from sframe_unwind.elf.relocation import symbol_values
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import FileError
+from sframe_unwind.named_tuple import NamedTuple
 
 _LOCAL = 0
 _NO_TYPE = 0

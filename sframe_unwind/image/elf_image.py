@@ -7,7 +7,6 @@ slow remote connection.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder, page_start
 from sframe_unwind.elf.build_id import find_build_id
@@ -15,6 +14,7 @@ from sframe_unwind.elf.constants import PF_X, PT_GNU_SFRAME, PT_LOAD, PT_NOTE
 from sframe_unwind.elf.records import HEADER_SIZE, ProgramHeader, decoded, file_header, layout
 from sframe_unwind.errors import FileError, FormatError, MemoryReadError, SFrameError
 from sframe_unwind.memory import ReadMemory, lazy_memory
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.section import Section
 
 _MAX_NOTES = 1 << 16

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.address import ByteOrder, page_start
 from sframe_unwind.elf.constants import DT_DEBUG, DT_NULL, PT_DYNAMIC, PT_LOAD, PT_PHDR
@@ -15,6 +15,7 @@ from sframe_unwind.elf.records import HEADER_SIZE, DynamicEntry, ProgramHeader, 
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.elf_image import Image, read_image
 from sframe_unwind.memory import STRUCT_MARKS, ReadMemory, read_c_string
+from sframe_unwind.named_tuple import NamedTuple
 
 AT_PHDR, AT_PHNUM, AT_BASE, AT_SYSINFO_EHDR = 3, 5, 7, 33
 """Keys of the auxiliary vector: address and number of the program headers of the executable, load address of the

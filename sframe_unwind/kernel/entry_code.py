@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.arch import Arch, EntryCode, PlaceKind
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.memory import ReadMemory
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.orc import OrcEntry
 
 FindSymbol = Callable[[str], "int | None"]

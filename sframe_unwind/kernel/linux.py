@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.address import ADDRESS_MASK, RangeMap
 from sframe_unwind.arch import Arch, LinuxKernel, PlaceKind
@@ -13,6 +13,7 @@ from sframe_unwind.errors import KernelError
 from sframe_unwind.kernel.entry_code import EntryPlace, FindSymbol
 from sframe_unwind.kernel.types import Types
 from sframe_unwind.memory import ReadMemory, ReadWord
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.orc import OrcKind, OrcTable
 
 EXCEPTION = "pt_regs"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import SwitchFrame
@@ -11,6 +10,7 @@ from sframe_unwind.errors import KernelError
 from sframe_unwind.kernel.linux import Kernel
 from sframe_unwind.kernel.structures import StructureReader
 from sframe_unwind.kernel.types import Place
+from sframe_unwind.named_tuple import NamedTuple
 
 _TASK = "task_struct"
 _LISTED = "tasks"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Callable, NamedTuple, Optional
+from typing import Callable, Optional
 
 from sframe_unwind.errors import KernelError
+from sframe_unwind.named_tuple import NamedTuple
 
 
 class Member(NamedTuple):

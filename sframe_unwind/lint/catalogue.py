@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+
+from sframe_unwind.named_tuple import NamedTuple
 
 
 class Level(str, Enum):

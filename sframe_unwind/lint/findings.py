@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind.lint.catalogue import Rule
+from sframe_unwind.named_tuple import NamedTuple
 
 
 class Finding(NamedTuple):

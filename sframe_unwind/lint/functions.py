@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from sframe_unwind.errors import counted
 from sframe_unwind.lint import catalogue as c
@@ -12,6 +11,7 @@ from sframe_unwind.lint.findings import Finding
 from sframe_unwind.lint.reading import Entry, RawRow, RowReader, TableReading, entries
 from sframe_unwind.lint.rows import RowRules
 from sframe_unwind.lint.subject import Subject
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.constants import FEATURES, FdeType
 from sframe_unwind.sframe.raw import ADDRESS_SIZES, RawFde
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.catalogue import Rule
@@ -14,6 +13,7 @@ from sframe_unwind.lint.profiles import Kind, Objects, Profile
 from sframe_unwind.lint.reading import TableReading
 from sframe_unwind.lint.subject import Subject
 from sframe_unwind.lint.verdict import Judgement, Loss, Outcome, Refusal
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.constants import ARCH_BY_ABI
 
 _VERSION, _ABI, _ROWS_OFFSET = 2, 4, 24

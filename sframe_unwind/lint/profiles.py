@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import NamedTuple
 
 from sframe_unwind import consumers
 from sframe_unwind.consumers import Consumer
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.catalogue import Rule
+from sframe_unwind.named_tuple import NamedTuple
 
 
 class Kind(Enum):

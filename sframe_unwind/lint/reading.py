@@ -6,10 +6,11 @@ The decoders of :mod:`sframe_unwind.sframe` stop at the first error, but rules o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, cast
+from typing import cast
 
 from sframe_unwind.address import ADDRESS_MASK, ByteOrder
 from sframe_unwind.errors import FormatError, counted
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe import fre, header
 from sframe_unwind.sframe.constants import VERSIONS, AbiNumber, Flag, PcType
 from sframe_unwind.sframe.header import Header

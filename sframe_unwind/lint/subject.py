@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from sframe_unwind.address import Range, find_range
 from sframe_unwind.arch import Arch
 from sframe_unwind.elf import SECTION_NAME, ElfBinary
 from sframe_unwind.elf.symbols import Symbol
+from sframe_unwind.named_tuple import NamedTuple
 
 
 class Field(NamedTuple):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from sframe_unwind.address import Range, gaps, merged
 from sframe_unwind.code.image.alternatives import alternatives
@@ -22,6 +21,7 @@ from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.findings import Finding
 from sframe_unwind.lint.functions import Described
 from sframe_unwind.lint.subject import Subject
+from sframe_unwind.named_tuple import NamedTuple
 
 PADDING = 64
 """Maximum number of bytes without a symbol that are taken for padding: no producer aligns functions to more."""

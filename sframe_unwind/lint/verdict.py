@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.address import Range, find_range, merged
 from sframe_unwind.lint.catalogue import Level, Rule
 from sframe_unwind.lint.findings import Finding
+from sframe_unwind.named_tuple import NamedTuple
 
 
 class Outcome(str, Enum):

@@ -11,7 +11,8 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+from sframe_unwind.named_tuple import NamedTuple
 
 SECONDS = 180
 """Time limit of a probe in seconds; only a debugger that hangs takes so long."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from enum import Enum
-from typing import NamedTuple
 
 from sframe_unwind.address import WORD_SIZE
 from sframe_unwind.cfi.rules import NoRule, Said
 from sframe_unwind.errors import FormatError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import CFA, OUTERMOST, RegisterRule, UnwindRule, saved_at_cfa
 
 _ENTRY = struct.Struct("<hhBB")

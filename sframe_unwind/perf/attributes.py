@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.errors import FormatError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.perf.constants import EXCLUDE_CALLCHAIN_USER_BIT, SAMPLE_ID_ALL_BIT, SECTION, SampleType
 from sframe_unwind.perf.cursor import Cursor
 from sframe_unwind.perf.event_names import usual_name

@@ -8,8 +8,8 @@ rest of the chain: one for all samples since the thread entered the kernel.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.perf.constants import CONTEXT_USER, CONTEXT_USER_DEFERRED, FIRST_CONTEXT
 from sframe_unwind.perf.cursor import Cursor
 

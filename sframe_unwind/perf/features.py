@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.perf.constants import CPUMODE_MASK, CPUMODE_USER, MISC_BUILD_ID_SIZE
 from sframe_unwind.perf.cursor import Cursor
 

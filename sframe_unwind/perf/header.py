@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.errors import FormatError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.perf.attributes import SMALLEST, Attributes, read_attributes
 from sframe_unwind.perf.constants import SECTION
 from sframe_unwind.perf.cursor import Cursor

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from enum import Enum
-from typing import NamedTuple
 
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.perf.by_code import CodeWitness, Right
 from sframe_unwind.perf.constants import REGS_ABI_32, REGS_ABI_64
 from sframe_unwind.perf.ending import Ending

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.perf.constants import MISC_MMAP_BUILD_ID, MISC_MMAP_DATA
 from sframe_unwind.perf.cursor import Cursor
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.perf.code_file import CodeFile
 from sframe_unwind.perf.generated import GeneratedNames
 from sframe_unwind.perf.spaces import Space

@@ -7,9 +7,10 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from sframe_unwind.errors import FileError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.process.elf_file import ElfFile
 
 _LINE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) .*\[vdso\]$", re.MULTILINE)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Callable, NamedTuple, Optional
+from typing import Callable, Optional
 
 from sframe_unwind.address import WORD_SIZE, lookup_address
 from sframe_unwind.arch import Arch
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind.walk import Registers
 from sframe_unwind.unwind_rule import CFA, UnwindRule
 

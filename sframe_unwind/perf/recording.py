@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Union
+from typing import Union
 
 from sframe_unwind.elf.reader import PathLike
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.perf.attributes import Events, read_attributes
 from sframe_unwind.perf.callchain import read_deferred, user_chain
 from sframe_unwind.perf.constants import USER_TYPE_START, Feature, RecordType

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.address import WORD_SIZE, ByteOrder
 from sframe_unwind.decompression import DecompressionError, decompressor
 from sframe_unwind.errors import FormatError, counted
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.perf.constants import SECTION, RecordType
 from sframe_unwind.perf.cursor import Cursor
 from sframe_unwind.perf.header import FileSection

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.perf.attributes import Attributes
 from sframe_unwind.perf.constants import BRANCH_COUNTERS, BRANCH_ENTRY_SIZE, BRANCH_HW_INDEX, ReadFormat, SampleType
 from sframe_unwind.perf.cursor import Cursor

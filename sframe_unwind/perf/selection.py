@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 from sframe_unwind.errors import FileError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.perf.sample import Sample
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import StepError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.perf.ending import Ending
 from sframe_unwind.perf.sample_memory import SampleMemory
 from sframe_unwind.perf.spaces import Space

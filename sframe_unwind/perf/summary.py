@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.perf.by_code import Right
 from sframe_unwind.perf.judging import Unwound, Verdict, frames
 from sframe_unwind.perf.names import Name, Names

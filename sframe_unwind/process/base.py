@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from sframe_unwind.named_tuple import NamedTuple
 
 RegisterValues = Mapping[int, int]
 """The registers of a thread by DWARF number, including the pc."""

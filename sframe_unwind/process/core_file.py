@@ -11,7 +11,6 @@ import signal
 import struct
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from sframe_unwind.address import WORD_SIZE, RangeMap
 from sframe_unwind.arch import Arch, of_elf
@@ -20,6 +19,7 @@ from sframe_unwind.elf.constants import PF_W, PF_X, PT_LOAD, PT_NOTE
 from sframe_unwind.elf.reader import FileReader
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.process.base import FileMapping, Thread
 from sframe_unwind.process.compressed_file import plain_file
 from sframe_unwind.process.memory import Memory

@@ -7,13 +7,14 @@ import re
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from sframe_unwind.address import RangeMap, page_start
 from sframe_unwind.arch import ARCHES, Arch
 from sframe_unwind.elf import machine_number
 from sframe_unwind.elf.records import identification
 from sframe_unwind.errors import MemoryReadError, ProcessError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.process.base import FileMapping, RegisterValues, Thread
 from sframe_unwind.process.memory import Memory
 from sframe_unwind.process.not_stopping import RECORD, is_uninterruptible, recorded_registers, still_sleeping

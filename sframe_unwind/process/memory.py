@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.named_tuple import NamedTuple
 
 ReadRange = Callable[[int, int], bytes]
 """``(offset, size)``: returns up to ``size`` bytes at an offset in the range; fewer where bytes are missing."""

@@ -7,10 +7,11 @@ A core file and a live process are targets (:mod:`sframe_unwind.process.core_tar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import CfiMatch
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.process.base import Thread
 from sframe_unwind.source.debug_info import Place
 from sframe_unwind.unwind.modules import Modules

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import ReadMemory, ReadRegister, ReadWord
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.process.register_history import RegisterHistory
 from sframe_unwind.process.target import UnwindableCode
 from sframe_unwind.unwind import signal_frame

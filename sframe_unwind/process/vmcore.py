@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Callable, NamedTuple, Protocol
+from typing import Callable, Protocol
 
 from sframe_unwind.address import Range, find_range
 from sframe_unwind.arch import Arch, of_elf
@@ -18,6 +18,7 @@ from sframe_unwind.kernel.orc_of_kernel import find_orc
 from sframe_unwind.kernel.tasks import TaskList
 from sframe_unwind.kernel.types import Type, Types
 from sframe_unwind.memory import lazy_memory
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.process.base import Thread
 from sframe_unwind.process.by_code import rows_of_file
 from sframe_unwind.process.cfi import ObjectCfi

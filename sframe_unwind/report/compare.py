@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
 from sframe_unwind.errors import counted
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.report.columns import aligned
 from sframe_unwind.report.stack import GENERATED, ShownFrame, Stack
 from sframe_unwind.unwind.code_match import CODE

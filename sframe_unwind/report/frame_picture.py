@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sframe_unwind.address import WORD_SIZE
 from sframe_unwind.arch import Arch
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.report.listing import Refuted
 from sframe_unwind.report.notation import describe_register_rule
 from sframe_unwind.report.rule_cells import VALUE_NAMES, VALUES

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import repeat
-from typing import Any, NamedTuple, Union
+from typing import Any, Union
 
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.report.rule_cells import VALUES, RuleCells
 
 SFRAME, DWARF, CODE = "SFrame", "DWARF CFI", "code"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
 
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.report.listing import DIFFERS, ODD, PLAIN, UNKNOWN, WRONG, Listing, Row, Run, SourceLine
 from sframe_unwind.report.rule_cells import VALUES, RuleCells
 from sframe_unwind.report.terminal import printable

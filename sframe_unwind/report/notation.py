@@ -17,11 +17,10 @@ rule.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind import unwind_rule
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe import default_row, fre
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, FdeType, PauthKey, PcType
 from sframe_unwind.sframe.fde import Fde

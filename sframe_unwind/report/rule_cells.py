@@ -18,10 +18,11 @@ that the rules of SFrame and of DWARF CFI look the same where they are the same.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Union
+from typing import Union
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.rules import NoRule
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.report.notation import SIGNED, describe_register_rule
 from sframe_unwind.unwind_rule import CFA, COMPUTED, UNDEFINED, RegisterRule, UnwindRule
 

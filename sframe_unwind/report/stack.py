@@ -5,8 +5,9 @@ The plugins and the command line create these values; the text, JSON and compari
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.report.terminal import shortened
 from sframe_unwind.unwind.code_match import CODE, CodeMatch
 from sframe_unwind.unwind.modules import Found, Modules

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import IntEnum, IntFlag
-from typing import NamedTuple
 
 from sframe_unwind.arch import Arch, aarch64, amd64, s390x
+from sframe_unwind.named_tuple import NamedTuple
 
 MAGIC = 0xDEE2
 """``SFRAME_MAGIC``, V2 errata 1, 2.1.1."""

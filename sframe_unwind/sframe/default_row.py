@@ -5,10 +5,11 @@ V2 errata 1, section 3 defines AMD64, AArch64 and s390x.  Where another version 
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import EncodeError, FormatError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, FEATURES, AbiNumber
 from sframe_unwind.sframe.row_context import RowContext, cfa_offset, cfa_word, fixed, text
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule, saved_at_cfa

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.errors import EncodeError, counted
 from sframe_unwind.memory import STRUCT_MARKS
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe import fre, header, raw
 from sframe_unwind.sframe.constants import (
     ARCH_BY_ABI,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind.errors import FormatError, UnsupportedError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.constants import FEATURES, FdeType, PauthKey, PcType
 from sframe_unwind.sframe.header import Header
 from sframe_unwind.sframe.raw import ADDRESS_SIZES, FDE_TYPE, FRE_TYPE, PAUTH_KEY, PC_TYPE, SIGNAL, RawFdes

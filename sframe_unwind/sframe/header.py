@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 from sframe_unwind.address import BYTE_ORDERS, ByteOrder
 from sframe_unwind.errors import FormatError, UnsupportedError
 from sframe_unwind.memory import STRUCT_MARKS, Data, take
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.constants import (
     ARCH_BY_ABI,
     EXPECTED_VERSIONS,

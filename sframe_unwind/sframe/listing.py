@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from sframe_unwind.errors import FormatError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.fre import most_rows
 from sframe_unwind.sframe.section import Section

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import struct
 from enum import Enum
-from typing import Callable, NamedTuple, Protocol, TypeVar
+from typing import Callable, Protocol, TypeVar
 
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.errors import FormatError
 from sframe_unwind.memory import STRUCT_MARKS, Data, take
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.constants import FEATURES, PLT_ENTRY_SIZE_V1, PcType
 from sframe_unwind.sframe.header import FDE_LAYOUTS, FDE_SIZES, Header
 

@@ -6,11 +6,12 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterator
 from operator import le
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError
 from sframe_unwind.memory import Data
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe import fde as fdes
 from sframe_unwind.sframe import fre, header
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, FdeType, Flag, PcType

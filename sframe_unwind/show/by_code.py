@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from sframe_unwind.address import merged, overlap
 from sframe_unwind.code.image.ranges import CodeRange
@@ -14,6 +13,7 @@ from sframe_unwind.code.judge.whole_file import check_functions
 from sframe_unwind.code.rows.at_address import CodeRows
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.errors import counted as number_of
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.report import listing
 from sframe_unwind.report.listing import UNKNOWN, WRONG, Note, Refuted
 from sframe_unwind.report.rule_cells import VALUES, RuleCells

@@ -14,7 +14,9 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 from struct import Struct
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+from sframe_unwind.named_tuple import NamedTuple
 
 _VERSION = 5
 """The version of capstone whose constants and structure are known here."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.code.rows.at_address import CodeRows
 from sframe_unwind.code.rows.function import Basis
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.report.listing import Note, Refuted
 from sframe_unwind.report.rule_cells import RuleCells, rule_cells
 

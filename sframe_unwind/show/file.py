@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sframe_unwind.address import find_range
 from sframe_unwind.cfi.rules import NoRule
@@ -13,6 +13,7 @@ from sframe_unwind.elf import ElfBinary, SectionHeader
 from sframe_unwind.elf.constants import SHF_EXECINSTR
 from sframe_unwind.elf.symbols import Symbol, Symbols, symbol_text
 from sframe_unwind.errors import FileError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.report.demangle import demangle
 from sframe_unwind.report.frame_picture import Picture, pictures
 from sframe_unwind.report.listing import (

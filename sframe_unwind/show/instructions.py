@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.code.decode.machines import MACHINES
 from sframe_unwind.code.decode.machines.base import ADDRESSES
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.show.capstone_library import decoder, split
 
 NameOf = Callable[[int], str]

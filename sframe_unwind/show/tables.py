@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple, Union
+from typing import Union
 
 from sframe_unwind.address import Range
 from sframe_unwind.cfi.records import CfiFunction
@@ -15,6 +15,7 @@ from sframe_unwind.code.judge.judgement import ScaledRule, SumRule
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.cfi import CfiProblem
 from sframe_unwind.errors import FormatError, NoSFrameError, UnsupportedExpressionError, counted
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.report.frame_picture import PlacedRule
 from sframe_unwind.report.listing import DWARF, SFRAME
 from sframe_unwind.report.notation import attributes

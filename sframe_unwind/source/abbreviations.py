@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128
 from sframe_unwind.errors import FormatError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.source.forms import IMPLICIT_CONST, UNIT_REFERENCES, Encoding, append, steps_of
 from sframe_unwind.source.sections import DebugSections
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 from bisect import bisect_right
 from functools import cached_property
-from typing import NamedTuple
 
 from sframe_unwind.address import RangeMap
 from sframe_unwind.elf import PathLike
 from sframe_unwind.errors import FormatError, SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.source.abbreviations import AT_DWO_NAME, AT_STMT_LIST, Abbreviations
 from sframe_unwind.source.forms import Encoding
 from sframe_unwind.source.functions import FindUnit, UnitFunctions

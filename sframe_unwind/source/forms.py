@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import NamedTuple
 
 from sframe_unwind.address import WORD_SIZE, ByteOrder
 from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128
 from sframe_unwind.errors import FormatError
+from sframe_unwind.named_tuple import NamedTuple
 
 LEB128, STRING, BLOCK, BLOCK1, BLOCK2, BLOCK4 = range(-1, -7, -1)
 """Steps over a number of variable length, a string, and blocks with a length of variable length or of 1, 2, 4 bytes."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.address import Range
 from sframe_unwind.cfi.leb128 import read_uleb128
 from sframe_unwind.errors import FormatError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.source import abbreviations as at_names
 from sframe_unwind.source import forms
 from sframe_unwind.source.sections import INFO

@@ -9,11 +9,12 @@ import struct
 from array import array
 from bisect import bisect_right
 from functools import cached_property
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.address import WORD_SIZE
 from sframe_unwind.cfi.leb128 import read_uleb128
 from sframe_unwind.errors import FormatError, SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.source import forms
 from sframe_unwind.source.forms import Encoding
 from sframe_unwind.source.sections import LINE, DebugSections, decoded

@@ -5,11 +5,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, Range
 from sframe_unwind.cfi.leb128 import read_uleb128
 from sframe_unwind.errors import FormatError, counted
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.source import abbreviations as at_names
 from sframe_unwind.source import forms
 from sframe_unwind.source.abbreviations import Abbreviation, Abbreviations

@@ -15,9 +15,10 @@ import stat
 from collections.abc import Iterable, Iterator
 from ctypes import addressof, create_string_buffer, string_at
 from enum import Enum
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from sframe_unwind.errors import FileError, MissingExtraError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.survey.bounds import Budget
 
 START = 512

@@ -15,11 +15,12 @@ from asyncio import CancelledError
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import PurePath
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
 from sframe_unwind import __version__
 from sframe_unwind.code.decode.lifting import check_installed
 from sframe_unwind.errors import MissingExtraError, SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.survey.finding import FoundFile
 from sframe_unwind.survey.judging import judge
 from sframe_unwind.survey.rows import Surveyed, SurveyPlan

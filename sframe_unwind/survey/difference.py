@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from sframe_unwind.errors import counted
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.report.columns import aligned
 from sframe_unwind.survey.store import Store
 

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Union
+from typing import BinaryIO, Union
 
 from sframe_unwind.arch import ARCHES
 from sframe_unwind.elf import archive, machine_number
@@ -20,6 +20,7 @@ from sframe_unwind.elf.constants import THIN_ARCHIVE_MAGIC
 from sframe_unwind.elf.reader import is_directory, is_link, open_file, part_of
 from sframe_unwind.elf.records import BYTE_ORDERS, MAGIC
 from sframe_unwind.errors import MissingExtraError, SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.survey import archives
 from sframe_unwind.survey.archives import Kind, Member
 from sframe_unwind.survey.bounds import Bounds, Budget, TooMuchError

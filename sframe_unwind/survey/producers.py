@@ -7,9 +7,9 @@ information of assembly code (``DW_AT_producer``), and GNU ld nowhere.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from sframe_unwind.elf import ElfBinary, SectionHeader
+from sframe_unwind.named_tuple import NamedTuple
 
 _COMMENT, _GOLD, _GO = ".comment", ".note.gnu.gold-version", ".note.go.buildid"
 _STRINGS = (".debug_str", ".debug_line_str")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from sframe_unwind.named_tuple import NamedTuple
 
 SURVEYED = "surveyed"
 NOTHING = "no unwind data"

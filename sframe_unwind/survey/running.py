@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import resource
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Callable, NamedTuple, Union
+from typing import Callable, Union
 
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.survey.bounds import Bounds
 from sframe_unwind.survey.finding import Finder, FoundFile, Passed, Same, Skipped
 from sframe_unwind.survey.judging import judge

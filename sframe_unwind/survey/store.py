@@ -12,10 +12,11 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, get_type_hints
 
 from sframe_unwind import __version__
 from sframe_unwind.errors import FileError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.survey.finding import Skipped
 from sframe_unwind.survey.rows import FileRow, FindingRow, KindRow, ProfileRow, Surveyed, SurveyPlan
 

@@ -6,8 +6,9 @@ import csv
 import io
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.survey.rows import FileRow
 from sframe_unwind.survey.store import Store
 

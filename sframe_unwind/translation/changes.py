@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from sframe_unwind.cfi.rules import Said
+from sframe_unwind.named_tuple import NamedTuple
 
 Rules = tuple[Sequence[int], Sequence[Optional[Said]]]
 """The start of each row, in bytes from the start of its function, and its rule; ``None``: the row has no rule."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind.address import Range
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.encode import TableSpec, function_rows
 from sframe_unwind.sframe.header import FDE_SIZES, SIZES
 from sframe_unwind.sframe.sharing import with_shared_rows

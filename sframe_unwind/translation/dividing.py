@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.address import Range
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe import fre
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, TableSpec, record_size

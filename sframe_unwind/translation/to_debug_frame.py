@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi import encode
 from sframe_unwind.cfi.rules import NoRule, Said
 from sframe_unwind.errors import EncodeError
 from sframe_unwind.memory import STRUCT_MARKS
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.constants import PauthKey
 from sframe_unwind.translation.description import Description, Loss
 from sframe_unwind.unwind_rule import CFA, COMPUTED, UNDEFINED, RegisterRule, UnwindRule

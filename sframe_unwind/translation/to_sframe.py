@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.rules import NoRule, Said
 from sframe_unwind.errors import EncodeError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, FEATURES, MAX_ROWS, AbiNumber, FdeType, Flag, PcType
 from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, TableSpec, fits, usual_table
 from sframe_unwind.sframe.encode_rule import info_and_words

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from sframe_unwind.memory import ReadRegister
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import UnwindRule
 
 CODE = "code"

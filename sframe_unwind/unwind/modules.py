@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Callable, NamedTuple, Protocol, Union
+from typing import TYPE_CHECKING, Callable, Protocol, Union
 
 from sframe_unwind.address import RangeMap
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.agreement import agrees
 from sframe_unwind.errors import FormatError, SFrameError
 from sframe_unwind.memory import ReadMemory
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Match, Miss
 from sframe_unwind.unwind.address_cache import AddressCache

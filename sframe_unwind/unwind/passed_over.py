@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind.modules import Module, Modules
 from sframe_unwind.unwind.pieces import pieces_of
 from sframe_unwind.unwind.precedence import Precedence, Reason

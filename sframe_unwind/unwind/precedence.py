@@ -15,11 +15,12 @@ decides:
 from __future__ import annotations
 
 from enum import Enum
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.cfi.agreement import agrees
 from sframe_unwind.cfi.section import CfiMatch, FindCfi
 from sframe_unwind.errors import SFrameError, UnsupportedExpressionError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.table import Match
 from sframe_unwind.unwind.address_cache import AddressCache
 from sframe_unwind.unwind.modules import Found, Modules

@@ -8,12 +8,12 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from sframe_unwind.address import WORD_SIZE
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.memory import ReadMemory
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind.step import Caller
 from sframe_unwind.unwind.walk import Frame, Registers
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule

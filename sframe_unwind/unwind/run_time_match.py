@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import UnwindRule
 
 

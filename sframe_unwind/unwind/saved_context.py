@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import ContextError, MemoryReadError, StepError
 from sframe_unwind.memory import ReadMemory, ReadWord, WordReader
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind.after_call import follows_call
 from sframe_unwind.unwind.walk import Registers
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import StepError
 from sframe_unwind.memory import ReadRegister, ReadWord
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
 
 

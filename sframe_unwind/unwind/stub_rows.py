@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.arch.base import PltStub
 from sframe_unwind.cfi.agreement import agrees
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.memory import ReadMemory
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Function, Match

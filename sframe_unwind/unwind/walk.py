@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.memory import ReadRegister, ReadWord
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind.modules import Found, LookupResult, Modules, NoData, Unusable
 from sframe_unwind.unwind.other_stacks import OtherStacks
 from sframe_unwind.unwind.step import Caller, check_outward, step

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from sframe_unwind.code.judge.findings import DWARF, NONE, ORC, SFRAME, TITLES, CodeVerdict, Counts, Finding, Unknown
 from sframe_unwind.code.judge.judgement import Judgement
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.section_addresses import FileAddress
 from sframe_unwind.errors import counted
+from sframe_unwind.named_tuple import NamedTuple
 
 
 class CodeFinding(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from typing import NamedTuple
 
 from sframe_unwind.address import Range, gaps, merged, overlap
 from sframe_unwind.cfi.records import Fde
@@ -12,6 +11,7 @@ from sframe_unwind.cfi.rules import CfiRules, Said, differences
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.cfi import CfiProblem
 from sframe_unwind.errors import FormatError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe import table
 from sframe_unwind.sframe.constants import NEWEST
 from sframe_unwind.sframe.listing import Malformed, listed_functions, unrolled

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Callable, NamedTuple, TypeVar
+from typing import BinaryIO, Callable, TypeVar
 
 from sframe_unwind import elf
 from sframe_unwind.address import Range
@@ -17,6 +17,7 @@ from sframe_unwind.elf.cfi import DEBUG_FRAMES, EH_FRAME
 from sframe_unwind.elf.reader import FileReader, file_type, is_directory, open_file
 from sframe_unwind.elf.records import MAGIC_64
 from sframe_unwind.errors import FileError, SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.verify import verify_elf
 from sframe_unwind.verify.plan import Plan
 from sframe_unwind.verify.verdict import Verdict

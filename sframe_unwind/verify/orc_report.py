@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from sframe_unwind.code.judge.findings import TITLES
 from sframe_unwind.elf.section_addresses import FileAddress
 from sframe_unwind.errors import counted
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.verify.terms import SIDES, Gap, Side
 
 

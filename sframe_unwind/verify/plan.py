@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind.address import Range
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.workers import Progress
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 from sframe_unwind.elf.section_addresses import FileAddress
+from sframe_unwind.named_tuple import NamedTuple
 
 
 class Side(str, Enum):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sframe_unwind.elf import SECTION_NAME
 from sframe_unwind.elf.section_addresses import FileAddress
 from sframe_unwind.errors import counted
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.verify.terms import SIDES, Gap, Side
 
 if TYPE_CHECKING:  # it brings the interpreter of machine code along

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import struct
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.address import RangeMap
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError, SFrameError
 from sframe_unwind.memory import STRUCT_MARKS, ReadMemory
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.runtime_code.jit.image import JitImage, open_image
 
 _VERSION = 1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
-from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.memory import STRUCT_MARKS
+from sframe_unwind.named_tuple import NamedTuple
 
 
 class Format(IntEnum):

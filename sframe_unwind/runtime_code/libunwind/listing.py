@@ -5,10 +5,11 @@ The process may have been stopped while it was changing the list.
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.memory import ReadMemory
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.runtime_code.libunwind.layout import Entry, Structures
 
 MAX_ENTRIES = 200_000

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind.errors import FormatError
 from sframe_unwind.memory import ReadMemory
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.runtime_code.libunwind.layout import Structures, Tag
 
 MAX_REGIONS = 10_000

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Callable, NamedTuple, Union
+from typing import Callable, Union
 
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError, counted
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.runtime_code.libunwind.layout import Tag
 from sframe_unwind.runtime_code.libunwind.regions import Directive, Region
 from sframe_unwind.runtime_code.libunwind.state import DirectiveMachine, State

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from sframe_unwind.address import WORD_SIZE
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule, saved_at_cfa
 
 
