@@ -13,7 +13,6 @@ from importlib import import_module
 from typing import Callable
 
 from sframe_unwind.decompression.streams import Decompressor, FrameDecompressor
-from sframe_unwind.decompression.zstd import zstandard
 from sframe_unwind.errors import DecompressionError
 
 __all__ = [
@@ -49,6 +48,12 @@ def _bzip2() -> Decompressor:
     return _by_standard_library("bz2", "BZ2Decompressor")
 
 
+def _zstd() -> Decompressor:
+    from sframe_unwind.decompression.zstd import zstandard  # few files have it
+
+    return zstandard()
+
+
 def _by_standard_library(module: str, name: str, **options: int) -> Decompressor:
     """Return a class of a module that Python can be built without."""
     try:
@@ -62,7 +67,7 @@ def _by_standard_library(module: str, name: str, **options: int) -> Decompressor
 _FORMATS: Mapping[str, Callable[[], Decompressor]] = {
     "zlib": _zlib,
     "gzip": _gzip,
-    "zstd": zstandard,
+    "zstd": _zstd,
     "xz": _xz,
     "bzip2": _bzip2,
 }

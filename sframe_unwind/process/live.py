@@ -18,7 +18,16 @@ from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.process.base import FileMapping, RegisterValues, Thread
 from sframe_unwind.process.memory import Memory
 from sframe_unwind.process.not_stopping import RECORD, is_uninterruptible, recorded_registers, still_sleeping
-from sframe_unwind.process.ptrace import NT_FPREGSET, NT_PRSTATUS, Stopped, has_ended, not_permitted, status, thread_ids
+from sframe_unwind.process.ptrace import (
+    NT_FPREGSET,
+    NT_PRSTATUS,
+    Stopped,
+    field,
+    has_ended,
+    not_permitted,
+    status,
+    thread_ids,
+)
 from sframe_unwind.process.registers import float_registers, general_registers
 
 _ADDRESS_SPACE = 1 << 63
@@ -219,7 +228,7 @@ class Live:
         return found
 
     def _thread(self, thread: int, registers: RegisterValues) -> Thread:
-        return Thread(thread, status(self.id, thread).get("Name", ""), "", registers)
+        return Thread(thread, field(self.id, thread, "Name"), "", registers)
 
     def _running_thread(self) -> int:
         """Return the main thread, or if that has ended, another one.

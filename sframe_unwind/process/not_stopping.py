@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.process.base import RegisterValues
-from sframe_unwind.process.ptrace import PATIENCE, status
+from sframe_unwind.process.ptrace import PATIENCE, field
 
 RECORD = "registers from the kernel's record of the system call"
 """How the registers of such a thread were found."""
@@ -42,8 +42,8 @@ def still_sleeping(process: int, threads: Iterable[int]) -> list[int]:
 
 def _sleep(process: int, thread: int) -> str | None:
     """Return the number of sleeps of a thread, if it is in uninterruptible sleep; ``None``: it is not."""
-    found = status(process, thread)
-    return found.get("voluntary_ctxt_switches", "") if found.get("State", "").startswith("D") else None
+    sleeps = field(process, thread, "State").startswith("D")
+    return field(process, thread, "voluntary_ctxt_switches") if sleeps else None
 
 
 def recorded_registers(arch: Arch, process: int, thread: int) -> RegisterValues:

@@ -139,23 +139,37 @@ def thread_ids(process: int) -> list[int]:
 
 def has_ended(process: int, thread: int) -> bool:
     """Return whether a thread has ended, including zombies."""
-    return status(process, thread).get("State", "X")[:1] in "XZ"
+    return (field(process, thread, "State") or "X")[0] in "XZ"
 
 
 def status(process: int, thread: int) -> dict[str, str]:
     """Return the fields of ``/proc/PID/task/TID/status`` by name; empty: there is no such thread."""
+    lines = _status(process, thread).decode("utf-8", "replace").splitlines()
+    return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
+
+
+def field(process: int, thread: int, name: str) -> str:
+    """Return a field of ``/proc/PID/task/TID/status``; empty: there is no such thread or field.
+
+    It takes half the time of :func:`status`, and a process of a thousand threads needs two fields of each.
+    """
+    text = b"\n" + _status(process, thread)
+    line = text.partition(f"\n{name}:".encode())[2].partition(b"\n")[0]
+    return line.decode("utf-8", "replace").strip()
+
+
+def _status(process: int, thread: int) -> bytes:
     try:
-        with open(f"/proc/{process}/task/{thread}/status", encoding="utf-8", errors="replace") as stream:  # noqa: PTH123
-            text = stream.read()
+        with open(f"/proc/{process}/task/{thread}/status", "rb", buffering=0) as stream:  # noqa: PTH123
+            return stream.read()
     except OSError:
-        return {}
-    return {key: value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
+        return b""
 
 
 def _why(process: int, error: int) -> str:
     if error == errno.EPERM:
-        tracer = status(process, process).get("TracerPid", "0")
-        if tracer != "0":
+        tracer = field(process, process, "TracerPid")
+        if tracer not in ("", "0"):
             return f"process {tracer} is debugging it"
         return not_permitted(process)
     return os.strerror(error)

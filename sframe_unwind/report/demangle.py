@@ -7,7 +7,6 @@ references is therefore demangled by another process, which can be ended.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import re
 import sys
@@ -22,7 +21,7 @@ _LONGEST = 4096
 """Length limit of a mangled name in characters.  The demangler is recursive: a longer name could overflow the stack."""
 _LONGEST_TEXT = 1 << 16
 """Length limit of a demangled name in bytes.  The mangled name is shown instead of a longer one."""
-_REFERENCE = re.compile(r"S[0-9A-Z]*_|T[0-9]*_|Dp|s[ZP]")
+_REFERENCE = r"S[0-9A-Z]*_|T[0-9]*_|Dp|s[ZP]"
 """Substitutions, template parameters, and expansions of parameter packs."""
 _FEW = 8
 """Maximum number of references in a name that is demangled in this process: they give at most 1 MB of text."""
@@ -46,7 +45,7 @@ def demangle(name: str) -> str:
         return of_rust
     if name.startswith("_R"):
         return name
-    if len(_REFERENCE.findall(name)) > _FEW:
+    if len(re.findall(_REFERENCE, name)) > _FEW:
         return _process().demangle(name)
     translate = _demangler()
     return translate(name) if translate else name
@@ -91,6 +90,8 @@ def _line(text: str) -> bytes:
 
 @functools.cache
 def _demangler() -> Callable[[str], str] | None:
+    import ctypes  # few programs have names of C++
+
     try:
         library = ctypes.CDLL(_LIBRARY)
         translate, free = library.__cxa_demangle, ctypes.CDLL(None).free

@@ -132,12 +132,12 @@ def address_ranges(sections: DebugSections) -> list[tuple[int, int, int]]:
     """
     found: list[tuple[int, int, int]] = []
     mark, at = sections.mark, 0
+    short, long, entries = struct.Struct(mark + "HIBB"), struct.Struct(mark + "HQBB"), struct.Struct(mark + "QQ")
     data = sections.read(_ARANGES, 0, _MAX_ARANGES)
     while at + 12 <= len(data):
-        (length,), head, word = struct.unpack_from(mark + "I", data, at), 4, "I"
+        (length,), head, layout = struct.unpack_from(mark + "I", data, at), 4, short
         if length == 0xFFFFFFFF:
-            (length,), head, word = struct.unpack_from(mark + "Q", data, at + 4), 12, "Q"
-        layout = struct.Struct(mark + "H" + word + "BB")
+            (length,), head, layout = struct.unpack_from(mark + "Q", data, at + 4), 12, long
         end = at + head + length
         if end > len(data) or layout.size > length:
             break
@@ -147,6 +147,6 @@ def address_ranges(sections: DebugSections) -> list[tuple[int, int, int]]:
         pair = 2 * WORD_SIZE
         first = at + (head + layout.size + pair - 1) // pair * pair  # they are aligned to their size
         pairs = data[first : max(first, end - (end - first) % pair)]
-        found += ((start, start + size, unit) for start, size in struct.iter_unpack(mark + "QQ", pairs) if size)
+        found += ((start, start + size, unit) for start, size in entries.iter_unpack(pairs) if size)
         at = end
     return found

@@ -117,5 +117,6 @@ def emulate(patch: pytest.MonkeyPatch, arch: Arch, core: Path, executable: Path,
     patch.setattr(live, "Stopped", Stopped)
     patch.setattr(live, "thread_ids", lambda _: sorted(machine.registers))
     patch.setattr(live, "status", lambda *_: {"State": "S (sleeping)", "VmSize": "1 kB", "Name": executable.name})
+    patch.setattr(live, "field", lambda *_: executable.name)
     patch.setattr(live.Live, "_open", machine.open)
     patch.setattr(live.Live, "_read", machine.read)

@@ -196,13 +196,13 @@ def test_threads_in_uninterruptible_sleep_are_waited_for_together(monkeypatch: p
         nonlocal now
         now += seconds
 
-    def status(_process: int, thread: int) -> dict[str, str]:
+    def field(_process: int, thread: int, name: str) -> str:
         nonlocal looks
         looks += 1
         states = {1: ("D", "7"), 2: ("D", str(looks)), 3: ("D" if now < 0.5 else "S", "7")}
-        return dict(zip(("State", "voluntary_ctxt_switches"), states[thread]))
+        return dict(zip(("State", "voluntary_ctxt_switches"), states[thread]))[name]
 
-    monkeypatch.setattr(not_stopping, "status", status)
+    monkeypatch.setattr(not_stopping, "field", field)
     monkeypatch.setattr(f"{not_stopping.__name__}.time.sleep", sleep)
     monkeypatch.setattr(f"{not_stopping.__name__}.time.monotonic", lambda: now)
     assert not_stopping.still_sleeping(1, [1, 2, 3]) == [1]
