@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from pathlib import Path
@@ -209,6 +210,32 @@ def test_malformed_functions_do_not_hide_the_others(tmp_path: Path, capsys: pyte
     ):
         assert complaint.startswith(f"sframe-unwind: {file}: {said}")
         assert "(.sframe offset 0x" in complaint
+
+
+class Writes(io.StringIO):
+    """Counts the pieces of text that are written."""
+
+    number = 0
+
+    def write(self, text: str) -> int:
+        self.number += 1
+        return super().write(text)
+
+
+def test_functions_are_written_in_few_pieces_and_in_order_with_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    functions = [Function(8 * number, 8, [ROW]) for number in range(1, 200)]
+    functions[100] = Function(8 * 101, 8, [ROW], 0x0F)
+    file = elf(tmp_path / "file", AMD64, section(AMD64, functions, ra=-8))
+    both = Writes()
+    monkeypatch.setattr("sys.stdout", both)
+    monkeypatch.setattr("sys.stderr", both)
+    assert main(["dump", str(file)]) == 2
+    before, complaint, after = both.getvalue().partition(f"sframe-unwind: {file}: FDE 100: unknown FRE type 15")
+    assert complaint
+    assert ("func idx [99]" in before, "func idx [100]" in before, "func idx [100]" in after) == (True, False, True)
+    assert both.number < len(functions) / 8
 
 
 def test_rows_claimed_again_and_again_do_not_grow_the_dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
