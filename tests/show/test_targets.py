@@ -160,8 +160,50 @@ NOTATION = """
     lock incl (%rdi)
     rdrand %eax
     shlx %rcx, (%rdi), %rax
+    cmp $-1, %eax
+    cmp $-0x7e, %rbx
+    cmpl $-1, 0x28(%rax)
+    cmpw $-15, 6(%rdx)
+    testb $-29, (%rcx)
+    imul $-42, -3(%rbx), %ebp
+    imul $-0x7cb1f4a1, %rdx, %rdx
+    push $-1
+    add $-128, %rsp
+    sub (%rbp), %r14
+    mov (%r13), %r8
+    mov %r12, (%r13,%rbx)
+    movl $22, %fs:(%r13)
+    lea (%ebp), %eax
+    lock cmpxchg %edx, (%rbp)
+    movb $1, (%r12)
+    rep stosl
+    rep stosq
+    lodsb
+    repne scasb
+    repe cmpsb
+    fadd %st(2)
+    fadd %st, %st(2)
+    fmul %st(0)
+    fmulp
+    faddp %st, %st(2)
+    fsub %st, %st(3)
+    fsub %st(3), %st
+    fsubrp %st, %st(4)
+    fdivr %st, %st(1)
+    fdivp
+    fucomi %st(1)
+    fucomip %st(2)
+    fcomip %st(1)
+    fcmovb %st(1), %st
+    fcmovb %st(0), %st
+    fxch %st(3)
+    fld %st(0)
+    fstp %st(1)
+    fucom %st(1)
+    ffree %st(0)
 """
-"""What capstone writes in other ways than objdump: numbers below 10, a scale of 1, sizes, masks, large numbers."""
+"""What capstone writes in other ways than objdump: numbers below 10, a scale of 1, sizes, masks, large and negative
+numbers, a displacement that is encoded although it is 0, and the top of the stack of the x87."""
 
 
 def assembled(tmp_path: Path, abi: str, source: str) -> Path:

@@ -23,11 +23,14 @@ def _without_size(*names: str) -> dict[str, str]:
 
 _ALWAYS = {
     **{name: name[:-1] for name in ("pushq", "popq", "callq", "retq", "jmpq", "leaveq", "movabsq")},
-    **_without_size("shld", "shrd", "in", "out"),
+    **_without_size("shld", "shrd", "in", "out", "stos", "lods", "scas"),
 }
+_PREFIXES = {"repne": "repnz", "repe": "repz"}
 _BY_A_REGISTER = _without_size(*_NAMES)
 _BY_THE_LAST_OPERAND = _without_size("shl", "shr", "sar", "rol", "ror", "rcl", "rcr")
 """The operand ``%cl`` of a shift is a count: its size is not that of the shifted value."""
+_WITH_DISPLACEMENT = frozenset(("rbp", "ebp", "r13"))
+"""Base registers of addresses that are always encoded with a displacement; an index without a base is, too."""
 _REGISTERS = frozenset(
     f"%{name}"
     for name in (
@@ -42,6 +45,16 @@ _REGISTERS = frozenset(
 _SMALL = re.compile(r"(?<!\w)(?=\d(?:[(,]|$))")
 """Matches before a number below 10, which capstone writes without ``0x``: an immediate value, a displacement or an
 address, but not a scale, which objdump too writes so: ``8(%rax,%rcx,8)`` is its ``0x8(%rax,%rcx,8)``."""
+_NEGATIVE = re.compile(r"(?<=\$)-(?:0x)?[0-9a-f]+")
+"""A negative immediate value, which objdump writes as a number of the size of the operands."""
+_BITS = {"b": 8, "w": 16, "l": 32, "q": 64}
+"""The sizes of operands, by capstone's suffix of the mnemonic."""
+_WITH_TOP = frozenset(("fadd", "fmul", "fsub", "fsubr", "fdiv", "fdivr", "fcomi", "fucomi", "fcompi", "fucompi"))
+"""Instructions of the x87 whose second operand, the top of the stack, capstone leaves out."""
+_FROM_TOP = frozenset(("faddp", "fmulp", "fsubp", "fsubrp", "fdivp", "fdivrp"))
+"""Those of which it leaves out the first operand, the top of the stack."""
+_POPPING = {"fcompi": "fcomip", "fucompi": "fucomip"}
+"""Mnemonics of the manuals, by those of capstone."""
 _LARGE = re.compile(r"(?<=\$)\d{19,}")
 """An immediate value of 2^63 or more, which capstone writes as a decimal number."""
 
@@ -49,6 +62,12 @@ _LARGE = re.compile(r"(?<=\$)\d{19,}")
 def objdump_text(mnemonic: str, operands: str) -> str:
     """Return an instruction of capstone in objdump's notation."""
     prefix, space, name = mnemonic.rpartition(" ")
+    prefix = _PREFIXES.get(prefix, prefix)
+    if "%st(" in operands:
+        return prefix + space + _x87(name, operands)
+    if "$-" in operands and (name in _BY_A_REGISTER or name == "pushq"):
+        mask = (1 << _BITS[name[-1]]) - 1
+        operands = _NEGATIVE.sub(lambda found: hex(int(found[0], 16) & mask), operands)
     name = prefix + space + _mnemonic(name, operands)
     if not operands:
         return name
@@ -77,9 +96,21 @@ def _memory_operand(operands: str, begin: int) -> str:
     if before.isdigit():
         is_small = not operands[begin - 2 : begin - 1].isalnum() if begin > 1 else True
         return f"{operands[: begin - 1]}0x{operands[begin - 1 :]}" if is_small else operands
-    if operands[begin + 1] == "," and not before.isalnum():
-        return f"{operands[:begin]}0x0{operands[begin:]}"  # an index alone
+    if (operands[begin + 1] == "," or operands[begin + 2 : begin + 5] in _WITH_DISPLACEMENT) and not before.isalnum():
+        return f"{operands[:begin]}0x0{operands[begin:]}"
     return operands
+
+
+def _x87(name: str, operands: str) -> str:
+    """Return an instruction on registers of the x87; ``%st`` is the top of their stack."""
+    if "," in operands:
+        first, _, second = operands.partition(", ")
+        if name.startswith("fcmov"):
+            return f"{name} {first},{second.replace('%st(0)', '%st')}"
+        return f"{name} {first.replace('%st(0)', '%st')},{second}"
+    if name in _FROM_TOP:
+        return f"{name} %st,{operands}"
+    return f"{_POPPING.get(name, name)} {operands},%st" if name in _WITH_TOP else f"{name} {operands}"
 
 
 def _mnemonic(name: str, operands: str) -> str:
