@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import pickle
 import typing
+from pathlib import Path
+
+import pytest
 
 from sframe_unwind.named_tuple import NamedTuple
+
+CHECKOUT = Path(__file__).resolve().parents[1]
 
 
 class Ours(NamedTuple):
@@ -49,3 +55,15 @@ def test_they_have_all_that_those_of_typing_have() -> None:
 
 def test_their_types_are_not_compiled() -> None:
     assert Ours.__annotations__ == {"x": "int", "y": "int", "name": "str"}
+
+
+@pytest.mark.parametrize("package", ["sframe_unwind", "gdb_plugin", "lldb_plugin"])
+def test_no_other_module_has_those_of_typing(package: str) -> None:
+    having = {
+        path.relative_to(CHECKOUT).as_posix()
+        for path in (CHECKOUT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module == "typing"
+        if any(alias.name == "NamedTuple" for alias in node.names)
+    }
+    assert having <= {"sframe_unwind/named_tuple.py"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import gdb
 
@@ -13,6 +13,7 @@ from gdb_plugin.process.process import Process
 from sframe_unwind.address import ADDRESS_MASK, lookup_address
 from sframe_unwind.arch import PlaceKind
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind.modules import Found
 from sframe_unwind.unwind.step import step
 from sframe_unwind.unwind_rule import UnwindRule

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from gdb_plugin.frames.native_cfi import NativeCfi
 from gdb_plugin.process.functions import entry_of, is_entry
@@ -10,6 +10,7 @@ from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.settings import Settings
 from sframe_unwind.kernel.entry_code import EntryPlace
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.table import Match
 from sframe_unwind.unwind.code_match import CodeMatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Callable, NamedTuple
+from typing import Callable
 
 import gdb
 from gdb.unwinder import Unwinder
@@ -24,6 +24,7 @@ from gdb_plugin.version import TELLS_PC
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.debugger.settings import OFF, Settings
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind import walk
 from sframe_unwind.unwind.code_fallback import may_return_to
 from sframe_unwind.unwind.step import Caller, check_outward, step, value_of

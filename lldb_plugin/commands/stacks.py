@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
 
 import lldb
 
@@ -21,6 +20,7 @@ from sframe_unwind.debugger.contexts import Name, frames_of, only
 from sframe_unwind.debugger.settings import SFRAME_ALONE, Settings
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import WordReader
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.report.compare import Comparison, compare
 from sframe_unwind.report.explain import FrameContext
 from sframe_unwind.report.stack import ShownFrame, Stack

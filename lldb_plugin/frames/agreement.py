@@ -8,13 +8,14 @@ for each function of a recursion.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from lldb_plugin.process.shared_rules import SharedRule, SharedRules
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import ReadAhead, ReadMemory, ReadRegister, WordReader
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind.other_stacks import OtherStacks
 from sframe_unwind.unwind.recursion import RECENT, WalkedFrame, skip_repetition
 from sframe_unwind.unwind.signal_frame import is_trampoline

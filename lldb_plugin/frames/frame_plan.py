@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple, Union
+from typing import Union
 
 from lldb_plugin.frames.fallback import fallback
 from lldb_plugin.frames.frame_list import FrameList
@@ -14,6 +14,7 @@ from lldb_plugin.process.process import Process
 from sframe_unwind.address import lookup_address
 from sframe_unwind.debugger.settings import Settings
 from sframe_unwind.memory import ReadAhead, WordReader
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind.modules import Found
 from sframe_unwind.unwind.other_stacks import OtherStacks
 from sframe_unwind.unwind.recursion import RECENT, Repetition, WalkedFrame, further_out, repetition

@@ -7,9 +7,9 @@ return address in the next frame.  Where there is no next frame, the step ends a
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import lldb
+
+from sframe_unwind.named_tuple import NamedTuple
 
 _LIMIT = 1_000
 """Number of threads whose frames are kept."""

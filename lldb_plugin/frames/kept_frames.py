@@ -6,9 +6,9 @@ LLDB 23.1.0, so the list is only kept, and read when a command needs it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import lldb
+
+from sframe_unwind.named_tuple import NamedTuple
 
 _PROCESSES = 8
 """Number of processes for which lists are kept."""

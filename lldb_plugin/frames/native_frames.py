@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Union
+from typing import Union
 
 import lldb
 
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 
 Frames = Union["lldb.SBThread", "lldb.SBFrameList"]
 """Where frames are read by index: a thread that shows LLDB's own frames, or the list that LLDB gave a provider."""

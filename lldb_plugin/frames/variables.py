@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
 import lldb
 
@@ -18,6 +17,7 @@ from lldb_plugin.process.inlining import Scope
 from lldb_plugin.version import WANTS_DECLARED_VARIABLES
 from sframe_unwind.address import ADDRESS_MASK, lookup_address
 from sframe_unwind.arch import Arch
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind.walk import Frame
 
 _VARIABLE = re.compile(

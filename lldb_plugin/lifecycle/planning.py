@@ -6,7 +6,6 @@ This is imported when the first stack needs it.  In most sessions, none does.
 from __future__ import annotations
 
 import contextlib
-from typing import NamedTuple
 
 import lldb
 
@@ -23,6 +22,7 @@ from lldb_plugin.process.inlining import Scopes
 from lldb_plugin.process.process import Process
 from lldb_plugin.version import TAKES_ALL_FRAMES
 from sframe_unwind.debugger.settings import Settings
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind.walk import MAX_FRAMES
 
 _MOST = 50_000

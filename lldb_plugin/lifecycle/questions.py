@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import lldb
 
@@ -17,6 +17,7 @@ from lldb_plugin.lifecycle.renewal import Renewals
 from lldb_plugin.lifecycle.session import Session
 from lldb_plugin.lifecycle.stop_hooks import StopHooks
 from lldb_plugin.version import CAN_RENEW
+from sframe_unwind.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from lldb_plugin.frames.frame_list import FrameList

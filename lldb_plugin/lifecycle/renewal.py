@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import Callable, NamedTuple
+from typing import Callable
 
 import lldb
 
 from lldb_plugin.interface.lock import acquire
+from sframe_unwind.named_tuple import NamedTuple
 
 _SECONDS = 1.0
 """Seconds after which the user is told that the frames are still LLDB's."""

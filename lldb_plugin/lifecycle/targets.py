@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-from typing import Callable, NamedTuple
+from typing import Callable
 
 import lldb
 
@@ -19,6 +19,7 @@ from lldb_plugin.lifecycle.stop_hooks import StopHooks
 from lldb_plugin.process.differences import Differences
 from sframe_unwind.debugger.settings import OFF
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 
 _MODULE = "sframe_lldb"
 """The module in which LLDB looks for the provider's classes: it finds only modules that its user imported."""

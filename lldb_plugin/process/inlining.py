@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import lldb
 
 from sframe_unwind.address import lookup_address
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind.walk import Frame
 
 

@@ -10,7 +10,7 @@ the sections of modules when their addresses are looked up.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import lldb
 
@@ -28,6 +28,7 @@ from sframe_unwind.debugger.code_judge import rule_judge
 from sframe_unwind.debugger.module_agreement import Difference
 from sframe_unwind.debugger.settings import ALWAYS, AUTO, CODE, FALLBACK, TABLES, Settings
 from sframe_unwind.errors import KernelError, MemoryReadError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind.modules import Generate, Module, Modules
 from sframe_unwind.unwind.modules_by_code import ModulesByCode
 from sframe_unwind.unwind.precedence import Precedence

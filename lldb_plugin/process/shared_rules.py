@@ -6,10 +6,11 @@ the same caller; this is found out once for each address.
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.cfi.agreement import agrees
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind.modules import Found, Modules, NoData
 from sframe_unwind.unwind.modules_by_code import is_untold
 from sframe_unwind.unwind_rule import CFA, UnwindRule

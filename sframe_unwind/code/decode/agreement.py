@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from sframe_unwind.code.decode.folding import mixed, unknown
 from sframe_unwind.code.decode.instruction import (
@@ -20,6 +19,7 @@ from sframe_unwind.code.decode.instruction import (
 )
 from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.decode.machines.base import Disassembled
+from sframe_unwind.named_tuple import NamedTuple
 
 _WORD = 8
 _MOST_LOADED = 64

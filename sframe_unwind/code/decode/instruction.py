@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import Any, NamedTuple, Union
+from typing import Any, Union
+
+from sframe_unwind.named_tuple import NamedTuple
 
 Expression = tuple[Any, ...]
 

@@ -10,10 +10,11 @@ made by inserting their parameters.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from sframe_unwind.code.decode.instruction import Instruction
 from sframe_unwind.code.decode.machines.base import Shape
+from sframe_unwind.named_tuple import NamedTuple
 
 _MAX_SHAPES = 32_000
 """Maximum number of shapes that are kept: 8 MB.  A library of 100 MB has more than 200,000, most of them once."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Alternatives
 from sframe_unwind.code.image.code_image import CodeImage
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.memory import STRUCT_MARKS
+from sframe_unwind.named_tuple import NamedTuple
 
 _SECTION = ".altinstructions"
 _ENTRY = "iiHBB"

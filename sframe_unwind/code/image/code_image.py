@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from sframe_unwind.address import ByteOrder, Range, merged
 from sframe_unwind.code.image.ranges import Addresses
+from sframe_unwind.named_tuple import NamedTuple
 
 _BEYOND = 1 << 64
 """An address after all others."""

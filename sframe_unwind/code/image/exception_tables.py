@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.address import ADDRESS_MASK, ByteOrder
 from sframe_unwind.cfi.args_size import ArgsSize, args_sizes
@@ -17,6 +17,7 @@ from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128
 from sframe_unwind.cfi.pointers import Bases, check_supported, origin, read_number
 from sframe_unwind.code.image.code_image import CodeImage
 from sframe_unwind.errors import FormatError
+from sframe_unwind.named_tuple import NamedTuple
 
 _MAX_TABLE = 1 << 20
 """Maximum number of bytes of a table that are read."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.code.image.code_image import CodeImage
+from sframe_unwind.named_tuple import NamedTuple
 
 _MAX_ENTRIES = 1 << 16
 """Maximum number of entries of a table.  LLVM's decoders of instruction sets have tables with some 34,000."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+
+from sframe_unwind.named_tuple import NamedTuple
 
 
 class CodeRange(NamedTuple):

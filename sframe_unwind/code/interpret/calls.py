@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from sframe_unwind.code.decode.instruction import Instruction
 from sframe_unwind.code.image.not_returning import is_not_returning
@@ -14,6 +13,7 @@ from sframe_unwind.code.interpret.program import Program
 from sframe_unwind.code.interpret.run import Passed
 from sframe_unwind.code.interpret.state import State
 from sframe_unwind.code.interpret.values import NUMBER, OTHER, UNKNOWN, plus
+from sframe_unwind.named_tuple import NamedTuple
 
 _MASK = (1 << 64) - 1
 _REACH_OF_CALLEE = 1 << 16

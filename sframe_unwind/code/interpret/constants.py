@@ -6,9 +6,10 @@ A constant is forgotten as soon as something may change it: a slot without one m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Callable, Final, NamedTuple
+from typing import Callable, Final
 
 from sframe_unwind.code.interpret.values import CFA, NUMBER, Value
+from sframe_unwind.named_tuple import NamedTuple
 
 _WORD = 8
 _MOST = 64

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind.code.decode.instruction import Instruction, Kind
 from sframe_unwind.code.image.jump_tables import Entry
 from sframe_unwind.code.image.ranges import CodeRange
@@ -19,6 +17,7 @@ from sframe_unwind.code.interpret.run import Prover, address_of
 from sframe_unwind.code.interpret.state import State
 from sframe_unwind.code.interpret.table_jumps import TableJump, TableJumps
 from sframe_unwind.code.interpret.values import JUMP_ENTRY, NUMBER, OTHER, UNKNOWN
+from sframe_unwind.named_tuple import NamedTuple
 
 _MASK = (1 << 64) - 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from sframe_unwind.named_tuple import NamedTuple
 
 MOST_OBJECTS = 24
 """Maximum number of objects that are kept apart."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from typing import NamedTuple
 
 from sframe_unwind.code.decode.instruction import (
     CC_OPERATION,
@@ -20,6 +19,7 @@ from sframe_unwind.code.image.not_returning import is_not_returning
 from sframe_unwind.code.image.ranges import CodeRange, CodeRanges
 from sframe_unwind.code.interpret.effects import MAX_FUNCTIONS
 from sframe_unwind.code.interpret.sweep import Sweeps
+from sframe_unwind.named_tuple import NamedTuple
 
 _WORD = 8
 _MOST_PLACES = 4096

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from sframe_unwind.code.decode.instruction import Instruction
 from sframe_unwind.code.interpret.state import State
 from sframe_unwind.code.interpret.stores import Written
 from sframe_unwind.code.interpret.values import Value
+from sframe_unwind.named_tuple import NamedTuple
 
 _MASK = (1 << 64) - 1
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind.code.decode.instruction import ANYTHING, REGISTER, Expression
 from sframe_unwind.code.decode.machines import Machine
 from sframe_unwind.code.interpret.expressions import SCATTERED, ReadConstant
@@ -29,6 +27,7 @@ from sframe_unwind.code.interpret.values import (
     is_scaled,
     on_stack,
 )
+from sframe_unwind.named_tuple import NamedTuple
 
 _WORD, _HALF_WORD = 8, 4
 _MAX_SLOTS = 256

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind.code.decode.instruction import Instruction, Kind
 from sframe_unwind.code.image.jump_tables import Entry, Targets, targets
 from sframe_unwind.code.image.ranges import CodeRange
@@ -11,6 +9,7 @@ from sframe_unwind.code.interpret.blocks import Budget, Restart
 from sframe_unwind.code.interpret.program import Program
 from sframe_unwind.code.interpret.state import State
 from sframe_unwind.code.interpret.values import JUMP_ENTRY
+from sframe_unwind.named_tuple import NamedTuple
 
 _READ_PER_STEP = 32
 """Number of table entries that are read in the time of a step."""

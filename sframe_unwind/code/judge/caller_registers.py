@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import NamedTuple
 
 from sframe_unwind.code.decode.disassembly import Disassembler
 from sframe_unwind.code.decode.instruction import Instruction, Kind
@@ -20,6 +19,7 @@ from sframe_unwind.code.interpret.run import Run
 from sframe_unwind.code.interpret.state import State
 from sframe_unwind.code.interpret.values import CFA, ENTRY, NUMBER
 from sframe_unwind.code.interpret.walk import walk
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import RegisterRule, saved_at_cfa
 
 _OPERANDS = re.compile(r"%([fv])(\d+)")

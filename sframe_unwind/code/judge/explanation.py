@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Callable, NamedTuple, Union
+from typing import Callable, Union
 
 from sframe_unwind import unwind_rule
 from sframe_unwind.code.decode.disassembly import Disassembler
@@ -26,6 +26,7 @@ from sframe_unwind.code.interpret.values import (
     plus,
 )
 from sframe_unwind.code.interpret.walk import walk
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.report.notation import describe_register_rule
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from sframe_unwind.code.interpret.run import Passed
 from sframe_unwind.code.interpret.stores import Written
 from sframe_unwind.code.judge.judgement import PROVED, Judgement, Judgements
+from sframe_unwind.named_tuple import NamedTuple
 
 SFRAME, DWARF, ORC = "sframe", "dwarf", "orc"
 """The names of the tables."""

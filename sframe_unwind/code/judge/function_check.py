@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
 
 from sframe_unwind import unwind_rule
 from sframe_unwind.code.decode.instruction import Instruction, Kind
@@ -27,6 +26,7 @@ from sframe_unwind.code.judge.judgement import (
 from sframe_unwind.code.judge.proofs import is_quiet
 from sframe_unwind.code.judge.table_judge import TableJudge
 from sframe_unwind.code.judge.tables import Rows
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import UnwindRule
 
 _VALUES = ("cfa", "ra", "fp")

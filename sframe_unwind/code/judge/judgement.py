@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import NamedTuple, Union
+from typing import Union
 
 from sframe_unwind import unwind_rule
 from sframe_unwind.cfi.row import NO_SCALES, Scales
@@ -28,6 +28,7 @@ from sframe_unwind.code.interpret.values import (
     scaled,
 )
 from sframe_unwind.code.judge.needs import Needs, needs_of
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import COMPUTED, UNDEFINED, RegisterRule, UnwindRule
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind import unwind_rule
 from sframe_unwind.code.interpret.state import Frame, State
 from sframe_unwind.code.interpret.values import CFA, SIGNED, Slot, Value
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import UnwindRule
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.code.decode.lifting import Lifter
@@ -21,6 +21,7 @@ from sframe_unwind.code.judge.explanation import Explainer
 from sframe_unwind.code.judge.judgement import NOT_BY_ABI, NOT_REACHED, Judge, Judgement, Judgements, not_known
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.memory import ReadMemory
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 NameOf = Callable[[int], str]

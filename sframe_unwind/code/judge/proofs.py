@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
 
 from sframe_unwind.code.decode.instruction import Instruction, Kind
 from sframe_unwind.code.interpret.state import State
 from sframe_unwind.code.judge.judgement import PROVED, Judge, RowRule
 from sframe_unwind.code.judge.needs import NO_NEEDS, Needs
 from sframe_unwind.code.judge.tables import Rows
+from sframe_unwind.named_tuple import NamedTuple
 
 _BEYOND = 1 << 64
 """An address after all others."""

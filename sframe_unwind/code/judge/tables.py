@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from sframe_unwind.code.image.ranges import CodeRange
 from sframe_unwind.code.judge.judgement import RowRule
+from sframe_unwind.named_tuple import NamedTuple
 
 
 class Rows(NamedTuple):

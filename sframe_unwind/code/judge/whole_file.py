@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from sframe_unwind.code.image.ranges import CodeRange, Starts
 from sframe_unwind.code.interpret.effects import MAX_FUNCTIONS
@@ -24,6 +23,7 @@ from sframe_unwind.code.judge.findings import (
 from sframe_unwind.code.judge.judgement import NOT_REACHED, Judgement, Judgements
 from sframe_unwind.code.judge.results import FunctionVerdicts, Results
 from sframe_unwind.code.judge.ways import contradict, joined, not_wrong, reached
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.workers import Lost, Progress, WorkerError, can_fork, in_order
 
 _WORD = 8

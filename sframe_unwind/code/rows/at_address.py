@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import islice
-from typing import NamedTuple
 
 from sframe_unwind.code.decode.lifting import check_installed
 from sframe_unwind.code.rows.extents import Extent, FoundBy
@@ -18,6 +17,7 @@ from sframe_unwind.code.rows.one_file import MAX_SIZE, FileCode
 from sframe_unwind.code.rows.stack_words import FrameValues, words_of
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import MemoryReadError, SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind.after_call import follows_call, follows_indirect_call
 from sframe_unwind.unwind.signal_frame import is_trampoline
 from sframe_unwind.unwind.step import Caller, step

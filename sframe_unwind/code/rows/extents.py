@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from enum import Enum
-from typing import NamedTuple
 
 from sframe_unwind.address import Range, merged, overlap
 from sframe_unwind.code.image.code_image import CodeImage
@@ -13,6 +12,7 @@ from sframe_unwind.code.image.ranges import CodeRange, CodeRanges
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.named_tuple import NamedTuple
 
 _BEYOND = 1 << 64
 """An address after all others."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple
 
 from sframe_unwind.code.decode.instruction import PC_RELATIVE, Kind
 from sframe_unwind.code.interpret.interpretation import Interpreter
@@ -16,6 +15,7 @@ from sframe_unwind.code.interpret.walk import walk
 from sframe_unwind.code.judge.judgement import Judge, Judgement, SumRule
 from sframe_unwind.code.judge.proofs import is_quiet
 from sframe_unwind.code.rows.rule import Candidate, bases_of, candidate, others
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import UnwindRule
 
 _MOST_JUMPS = 4

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from sframe_unwind import unwind_rule
 from sframe_unwind.code.decode.instruction import HIGH
 from sframe_unwind.code.interpret.state import Frame, State
 from sframe_unwind.code.interpret.values import CFA, ENTRY, SIGNED, SIGNED_BASE, SIGNED_BY_B, Value, on_stack
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import UNDEFINED, RegisterRule, UnwindRule, saved_at_cfa
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import ReadMemory, ReadRegister, ReadWord
+from sframe_unwind.named_tuple import NamedTuple
 
 _MOST_WORDS = 1024
 """Maximum number of words from the stack pointer on in which the return address is looked for."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from sframe_unwind.code.decode.instruction import Kind
 from sframe_unwind.code.image.ranges import CodeRange
@@ -16,6 +15,7 @@ from sframe_unwind.code.judge.judgement import Judge
 from sframe_unwind.code.judge.whole_file import learned
 from sframe_unwind.code.rows.function import FoundRule, Rows, joined, rule_in, rules_of
 from sframe_unwind.code.rows.rule import bases_of
+from sframe_unwind.named_tuple import NamedTuple
 from sframe_unwind.unwind_rule import UnwindRule
 
 

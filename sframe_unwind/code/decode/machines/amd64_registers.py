@@ -6,10 +6,9 @@ names is its place in the ModRM byte, in the SIB byte, or in the opcode.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sframe_unwind.arch import amd64
 from sframe_unwind.code.decode.machines.base import Shape, shape_of_operands
+from sframe_unwind.named_tuple import NamedTuple
 
 PREFIXES = frozenset(b"\x66\xf2\xf3")
 BY_OPERAND = -1

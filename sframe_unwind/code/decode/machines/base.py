@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.code.decode.folding import unknown
@@ -26,6 +26,7 @@ from sframe_unwind.code.decode.instruction import (
     Kind,
     Store,
 )
+from sframe_unwind.named_tuple import NamedTuple
 
 Special = Callable[[bytes], "Instruction | None"]
 Describe = Callable[["Disassembled"], "Instruction | None"]
