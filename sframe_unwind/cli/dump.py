@@ -81,11 +81,13 @@ def run(options: argparse.Namespace) -> int:
         pieces = to_json(options.file, sections, report, only)
     else:
         pieces = to_text(sections, report, only)
-    for piece in pieces:
-        pending.append(piece)
-        if len(pending) == _AT_ONCE:
-            write()
-    write()
+    try:
+        for piece in pieces:
+            pending.append(piece)
+            if len(pending) == _AT_ONCE:
+                write()
+    finally:
+        write()
     for text in () if chosen is None else chosen.not_covered:
         complain(f"{options.file}: SFrame does not cover {text}")
         status = max(status, NOT_ALL)

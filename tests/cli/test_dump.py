@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +237,18 @@ def test_functions_are_written_in_few_pieces_and_in_order_with_errors(
     assert complaint
     assert ("func idx [99]" in before, "func idx [100]" in before, "func idx [100]" in after) == (True, False, True)
     assert both.number < len(functions) / 8
+
+
+def test_what_was_made_before_an_interrupt_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> Iterator[str]:
+        yield "the first function\n"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sframe_unwind.cli.dump.to_text", interrupted)
+    assert main(["dump", str(elf(tmp_path / "file", AMD64, section(AMD64, [Function(0, 8, [ROW])], ra=-8)))]) == 130
+    assert capsys.readouterr().out == "the first function\n"
 
 
 def test_rows_claimed_again_and_again_do_not_grow_the_dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
