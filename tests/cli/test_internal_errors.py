@@ -40,7 +40,7 @@ _CFI = (
     "sframe_unwind.cfi.rules.CfiRules._relative",
 )
 _LAYOUT = "sframe_unwind.elf.section_addresses.Layout.__init__"
-_NAMES = (_LAYOUT, "sframe_unwind.elf.symbols._decode")
+_NAMES = (_LAYOUT, "sframe_unwind.elf.symbols.decoded")
 _LAYERS = {
     "dump": (
         *(*_READING, *_TABLES),
@@ -138,7 +138,7 @@ _LAYERS = {
         "sframe_unwind.elf.build_id.find_build_id",
         "sframe_unwind.sframe.fde.decode",
         "sframe_unwind.unwind.walk.step",
-        "sframe_unwind.elf.symbols._decode",
+        "sframe_unwind.elf.symbols.decoded",
     ),
     "backtrace --regs pc=1,sp=2,fp=3": (
         "sframe_unwind.cli.contexts.assignments",
