@@ -15,6 +15,8 @@ LOOKS = ("bt", *("frame variable", "register read", "up") * 3)
 MOVES = ("thread step-inst", "continue", "continue", "finish", "thread step-inst", "next", "step", "thread step-out")
 _CHANGING = re.compile(r"Process \d+|jmp_buf = .*")
 """Text that differs between two runs: glibc combines addresses in a `jmp_buf` with a random word."""
+_BY_EVENT = "1 location added to breakpoint "
+"""LLDB prints this when it handles an event, before or after the line of `run`: such lines are compared at the end."""
 
 
 def session(lldb: str, path: Path, place: str, *before: str) -> list[str]:
@@ -24,7 +26,8 @@ def session(lldb: str, path: Path, place: str, *before: str) -> list[str]:
         commands += [move, *LOOKS]
     # LLDB alone cannot step out of `main` in each build, depending on its code, and then ends with status 1.
     said = batch(lldb, *(word for command in commands for word in ("-o", command)), str(path), status=None)
-    return [_CHANGING.sub("", line) for line in said.partition("(lldb) breakpoint set")[2].splitlines()]
+    lines = [_CHANGING.sub("", line) for line in said.partition("(lldb) breakpoint set")[2].splitlines()]
+    return sorted(lines, key=lambda line: line.startswith(_BY_EVENT))
 
 
 @pytest.mark.parametrize("build", [name for name in BUILDS if name not in ("pie", "fixed")])
